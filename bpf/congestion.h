@@ -33,7 +33,7 @@ struct law {
 	void (*event)(struct sock *sk, enum tcp_ca_event event);
 	/* The last reduction was a mistake: the window from now on, instead of that before it. */
 	__u32 (*undo)(struct sock *sk);
-	/* What the recorder is to note. */
+	/* Fills the notes of a record. */
 	void (*note)(struct sock *sk, __u64 *notes);
 };
 
@@ -126,11 +126,13 @@ static __always_inline void grow(struct sock *sk, __u32 acked, __u64 parts)
 	set_window(sk, window + increase / one);
 }
 
-/* What is recorded, and of whom: nothing unless user space says so. */
+/* Whose calls are recorded: nobody's unless user space says so. */
 struct recording {
 	__u32 namespace_inode;
 	/* Of either end. */
 	__u32 port;
+	/* Records for which there was no room. */
+	__u64 lost;
 };
 
 struct {
@@ -174,32 +176,36 @@ struct record {
 	__u8 unused;
 };
 
-static __always_inline bool is_recorded(struct sock *sk)
+/* NULL if this socket's calls are not recorded. */
+static __always_inline struct recording *recording_of(struct sock *sk)
 {
 	__u32 zero = 0;
 	struct recording *wanted = bpf_map_lookup_elem(&recording, &zero);
 	__u16 local = sk->__sk_common.skc_num, peer = bpf_ntohs(sk->__sk_common.skc_dport);
 
 	if (!wanted || wanted->namespace_inode == 0)
-		return false;
+		return NULL;
 	if (sk->__sk_common.skc_net.net->ns.inum != wanted->namespace_inode)
-		return false;
-	return wanted->port == 0 || local == wanted->port || peer == wanted->port;
+		return NULL;
+	return wanted->port == 0 || local == wanted->port || peer == wanted->port ? wanted : NULL;
 }
 
-/* Begins a record with what is before the law acts. It is to be finished by finish(). */
-static __always_inline struct record *begin(struct sock *sk, enum hook hook, __u32 argument)
+/* Begins a record with the state before the law acts; end_record() submits it. */
+static __always_inline struct record *begin_record(struct sock *sk, enum hook hook, __u32 argument)
 {
 	struct tcp_sock *tcp = tcp_of(sk);
+	struct recording *recording = recording_of(sk);
 	struct record *record;
 	__u32 number;
 
-	if (!is_recorded(sk))
+	if (!recording)
 		return NULL;
 	number = connection_of(sk)->records++;
 	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
-	if (!record)
+	if (!record) {
+		__sync_fetch_and_add(&recording->lost, 1);
 		return NULL;
+	}
 	__builtin_memset(record, 0, sizeof(*record));
 	record->at_ns = bpf_ktime_get_ns();
 	record->number = number;
@@ -221,8 +227,8 @@ static __always_inline struct record *begin(struct sock *sk, enum hook hook, __u
 	return record;
 }
 
-/* Ends a record with what is after the law has acted. */
-static __always_inline void finish(struct sock *sk, const struct law *law, struct record *record)
+/* Ends a record with the state after the law has acted. */
+static __always_inline void end_record(struct sock *sk, const struct law *law, struct record *record)
 {
 	if (!record)
 		return;
@@ -235,37 +241,37 @@ static __always_inline void finish(struct sock *sk, const struct law *law, struc
 
 static __always_inline void hook_init(struct sock *sk, const struct law *law)
 {
-	struct record *record = begin(sk, INIT, 0);
+	struct record *record = begin_record(sk, INIT, 0);
 
 	if (law->init)
 		law->init(sk);
-	finish(sk, law, record);
+	end_record(sk, law, record);
 }
 
 static __always_inline void hook_release(struct sock *sk, const struct law *law)
 {
-	struct record *record = begin(sk, RELEASE, 0);
+	struct record *record = begin_record(sk, RELEASE, 0);
 
 	if (law->release)
 		law->release(sk);
-	finish(sk, law, record);
+	end_record(sk, law, record);
 }
 
 static __always_inline __u32 hook_ssthresh(struct sock *sk, const struct law *law)
 {
-	struct record *record = begin(sk, SSTHRESH, 0);
+	struct record *record = begin_record(sk, SSTHRESH, 0);
 	__u32 window = at_least(WINDOW_MIN, law->after_loss(sk));
 
 	connection_of(sk)->fraction = 0;
 	if (record)
 		record->argument = window;
-	finish(sk, law, record);
+	end_record(sk, law, record);
 	return window;
 }
 
 static __always_inline void hook_cong_avoid(struct sock *sk, const struct law *law, __u32 acked)
 {
-	struct record *record = begin(sk, CONG_AVOID, acked);
+	struct record *record = begin_record(sk, CONG_AVOID, acked);
 
 	if (!is_window_used(sk)) {
 	} else if (law->increase) {
@@ -276,7 +282,7 @@ static __always_inline void hook_cong_avoid(struct sock *sk, const struct law *l
 		if (acked > 0)
 			grow(sk, acked, law->growth(sk));
 	}
-	finish(sk, law, record);
+	end_record(sk, law, record);
 }
 
 static __always_inline void hook_pkts_acked(struct sock *sk, const struct law *law, const struct ack_sample *sample)
@@ -285,43 +291,43 @@ static __always_inline void hook_pkts_acked(struct sock *sk, const struct law *l
 
 	if (!law->acknowledged)
 		return;
-	record = begin(sk, PKTS_ACKED, sample->pkts_acked);
+	record = begin_record(sk, PKTS_ACKED, sample->pkts_acked);
 	if (record) {
 		record->sample_rtt_us = sample->rtt_us;
 		record->in_flight = sample->in_flight;
 	}
 	law->acknowledged(sk, sample);
-	finish(sk, law, record);
+	end_record(sk, law, record);
 }
 
 static __always_inline void hook_set_state(struct sock *sk, const struct law *law, __u8 state)
 {
-	struct record *record = begin(sk, SET_STATE, state);
+	struct record *record = begin_record(sk, SET_STATE, state);
 
 	if (law->state)
 		law->state(sk, state);
-	finish(sk, law, record);
+	end_record(sk, law, record);
 }
 
 static __always_inline void hook_cwnd_event(struct sock *sk, const struct law *law, enum tcp_ca_event event)
 {
-	struct record *record = event <= CA_EVENT_LOSS ? begin(sk, CWND_EVENT, event) : NULL;
+	struct record *record = event <= CA_EVENT_LOSS ? begin_record(sk, CWND_EVENT, event) : NULL;
 
 	if (law->event)
 		law->event(sk, event);
-	finish(sk, law, record);
+	end_record(sk, law, record);
 }
 
 static __always_inline __u32 hook_undo_cwnd(struct sock *sk, const struct law *law)
 {
-	struct record *record = begin(sk, UNDO_CWND, 0);
+	struct record *record = begin_record(sk, UNDO_CWND, 0);
 	__u32 window = at_least(tcp_of(sk)->snd_cwnd, tcp_of(sk)->prior_cwnd);
 
 	if (law->undo)
 		window = law->undo(sk);
 	if (record)
 		record->argument = window;
-	finish(sk, law, record);
+	end_record(sk, law, record);
 	return window;
 }
 

@@ -6,8 +6,11 @@
 #pragma once
 #include "congestion.h"
 
-/* What the owner of a socket wants of its group. Whoever has the socket may change it at any time. */
+/* What the owner of a socket wants of its group. Whoever has the socket may change it at any time, and any user may write
+ * to the map: the lock is there because a map with one cannot be frozen (BPF_MAP_FREEZE) against the others. */
 struct membership {
+	struct bpf_spin_lock lock;
+	__u32 unused;
 	/* The number of the group among those of this user in this network namespace; zero: no group. */
 	__u64 group;
 	/* All connections to the peer's host, whatever their number. */
@@ -49,6 +52,17 @@ struct group_key {
 	__u32 unused;
 };
 
+/* CUBIC's growth (RFC 9438) of a group's window, since the last reduction. */
+struct cubic {
+	/* Zero: the window has not yet begun to grow. */
+	__u64 began_ns;
+	/* W_max, cwnd_prior and W_est. */
+	__u64 window_max;
+	__u64 window_prior;
+	__u64 window_reno;
+	__u64 k_ms;
+};
+
 /* The state of a group. In user space: congestion::Group. Windows are in parts of a segment. */
 struct group {
 	struct bpf_spin_lock lock;
@@ -60,31 +74,30 @@ struct group {
 	/* The aggregate's. */
 	__u64 window;
 	__u64 ssthresh;
-	/* Of it, what members have that repair losses. */
+	/* The part of the window that members hold while they repair losses. */
 	__u64 frozen;
-	/* Members that have sent are counted anew in each epoch, which takes a round trip. */
+	/* Members that send are counted anew in each epoch, which takes a round trip. */
 	__u64 epoch_began_ns;
 	__u64 last_active_ns;
 	__u64 last_cut_ns;
+	__u64 last_timeout_ns;
 	__u64 min_rtt_at_ns;
 	/* 2^16 are one microsecond. */
 	__u64 srtt;
-	/* The growth of CUBIC (RFC 9438), since the window last began to grow; zero: it has not yet. */
-	__u64 cubic_began_ns;
-	__u64 cubic_window_max;
-	__u64 cubic_window_reno;
-	/* Of the round trips of this epoch. */
-	__u64 rtt_sum_us;
-	/* Losses that a member that always sends should have had, in parts. */
-	__u64 losses_expected;
-	__u32 cubic_k_ms;
+	struct cubic cubic;
+	/* Before the last reduction. */
+	__u64 ssthresh_before;
+	struct cubic cubic_before;
+	/* Segments acknowledged so far, of all members. */
+	__u64 delivered;
 	__u32 epoch;
+	/* Members that sent in this epoch and in the one before, without those that repair losses. */
 	__u32 seen;
 	__u32 seen_before;
 	__u32 frozen_members;
-	__u32 rtt_samples;
-	/* Of the epoch before. */
-	__u32 rtt_mean_us;
+	/* The shortest round trip of this epoch and of the one before. */
+	__u32 epoch_rtt_us;
+	__u32 epoch_rtt_before_us;
 	__u32 min_rtt_us;
 	/* Reductions of the window so far. */
 	__u32 generation;
@@ -119,22 +132,24 @@ struct member {
 	__u32 place;
 	/* When it was last counted. */
 	__u32 epoch;
-	/* What it has while it repairs losses, in parts; zero: it does not. */
+	/* The window that it holds while it repairs losses, in parts; zero: it does not. */
 	__u32 frozen;
-	/* What its last loss took from the aggregate, and the group's generation then. */
+	/* The amount that its last loss cut from the aggregate, and the group's generation then. */
 	__u32 cut;
 	__u32 generation;
-	/* Its losses, and the group's expectation when it joined. */
+	/* Its losses and its acknowledged segments, and the group's when it joined. */
 	__u32 losses;
-	__u64 losses_expected;
-	/* The group as this member last changed it. */
-	__u64 changes;
-	__u64 window;
-	__u64 frozen_of_all;
-	__u32 members;
-	__u32 active;
+	__u32 delivered;
+	__u32 group_losses;
+	__u64 group_delivered;
 	/* Epochs since one of its round trips was like the others'. */
 	__u32 apart;
+	/* For the recorder: the group as this member last changed it. */
+	__u32 change;
+	__u32 group_window;
+	__u32 group_frozen;
+	__u16 members;
+	__u16 active;
 };
 
 _Static_assert(sizeof(struct member) <= sizeof(((struct connection *)0)->law), "the kernel has no more room");
@@ -184,13 +199,13 @@ static __always_inline __u64 host_of(struct sock *sk)
 	return host | 1;
 }
 
-/* What follows is done under the group's lock. */
+/* Callers of the following functions hold the group's lock. */
 
 /* How long an epoch takes at least. */
 #define EPOCH_NS_MIN 10000000ull
 
-/* Begins a new epoch if the last one is over. */
-static __always_inline void advance(struct group *group, __u64 now_ns)
+/* Begins a new epoch if the last one is over. After a silence, those count that sent before it. */
+static __always_inline void advance_epoch(struct group *group, __u64 now_ns)
 {
 	__u64 length_ns = (group->srtt >> 16) * 1000, passed_ns = now_ns - group->epoch_began_ns;
 
@@ -198,50 +213,61 @@ static __always_inline void advance(struct group *group, __u64 now_ns)
 		length_ns = EPOCH_NS_MIN;
 	if (passed_ns < length_ns)
 		return;
-	group->seen_before = passed_ns < 2 * length_ns ? group->seen : 0;
+	group->seen_before = group->seen;
 	group->seen = 0;
 	group->epoch++;
 	group->epoch_began_ns = now_ns;
-	if (group->rtt_samples > 0)
-		group->rtt_mean_us = group->rtt_sum_us / group->rtt_samples;
-	group->rtt_sum_us = 0;
-	group->rtt_samples = 0;
+	group->epoch_rtt_before_us = group->epoch_rtt_us;
+	group->epoch_rtt_us = 0;
 }
 
 /* A member sends or is acknowledged. */
-static __always_inline void see(struct group *group, struct member *member, __u64 now_ns)
+static __always_inline void mark_active(struct group *group, struct member *member, __u64 now_ns)
 {
-	if (member->epoch != group->epoch) {
-		member->epoch = group->epoch;
-		group->seen++;
-	}
 	group->last_active_ns = now_ns;
+	if (member->frozen > 0 || member->epoch == group->epoch)
+		return;
+	member->epoch = group->epoch;
+	group->seen++;
 }
 
 /* Members among which the window is shared out. */
-static __always_inline __u32 active(const struct group *group)
+static __always_inline __u32 sharers_of(const struct group *group)
 {
-	__u32 seen = at_least(group->seen, group->seen_before);
+	__u32 others = less(group->members, group->frozen_members);
 
-	return group->sharing == EQUAL ? group->members : at_least(1, at_most(group->members, seen));
+	if (group->sharing == BY_ACTIVITY)
+		others = at_most(others, at_least(group->seen, group->seen_before));
+	return at_least(1, others);
 }
 
-/* The share of each member that does not repair losses, in segments. */
+/* Members that send. */
+static __always_inline __u32 active_of(const struct group *group)
+{
+	return at_most(group->members, sharers_of(group) + group->frozen_members);
+}
+
+/* The share of each member that does not repair losses, in segments. A window that is too small for shares of the smallest
+ * size grows. */
 static __always_inline __u32 share_of(struct group *group)
 {
-	__u64 shared = less(group->window, group->frozen) / ONE;
-	__u32 share = shared / at_least(1, less(active(group), group->frozen_members));
+	__u32 sharers = sharers_of(group);
+	__u32 share = less(group->window, group->frozen) / ONE / sharers;
 
 	if (share >= WINDOW_MIN)
 		return share;
+	group->window = group->frozen + (__u64)WINDOW_MIN * ONE * sharers;
 	group->raised++;
 	return WINDOW_MIN;
 }
 
-/* Sets aside what a member has while it repairs losses. */
+/* Sets aside what a member holds while it repairs losses. */
 static __always_inline void freeze(struct group *group, struct member *member, __u64 parts)
 {
-	group->frozen_members += member->frozen == 0;
+	if (member->frozen == 0) {
+		group->frozen_members++;
+		group->seen = less(group->seen, member->epoch == group->epoch);
+	}
 	group->frozen = less(group->frozen, member->frozen) + parts;
 	member->frozen = parts;
 }
@@ -249,19 +275,23 @@ static __always_inline void freeze(struct group *group, struct member *member, _
 /* Shares it out again. */
 static __always_inline void thaw(struct group *group, struct member *member)
 {
-	group->frozen_members -= member->frozen > 0;
+	if (member->frozen == 0)
+		return;
+	group->frozen_members = less(group->frozen_members, 1);
 	group->frozen = less(group->frozen, member->frozen);
 	member->frozen = 0;
+	/* It is counted again as soon as it sends. */
+	member->epoch = group->epoch - 1;
 }
 
-/* Ends a change, and notes what the group is then. */
-static __always_inline void changed(struct group *group, struct member *member)
+/* Ends a change, and notes for the recorder what the group is then. */
+static __always_inline void end_change(struct group *group, struct member *member)
 {
-	member->changes = ++group->changes;
-	member->window = group->window;
-	member->frozen_of_all = group->frozen;
+	member->change = ++group->changes;
+	member->group_window = group->window;
+	member->group_frozen = group->frozen;
 	member->members = group->members;
-	member->active = active(group);
+	member->active = active_of(group);
 }
 
 /* The recent round trips of all members: each has a weight as if one connection had measured all (RFC 7323, appendix
@@ -277,8 +307,8 @@ static __always_inline void measure(struct group *group, __s32 rtt_us, __u64 now
 		group->min_rtt_us = rtt_us;
 		group->min_rtt_at_ns = now_ns;
 	}
-	group->rtt_sum_us += rtt_us;
-	group->rtt_samples++;
+	if (group->epoch_rtt_us == 0 || (__u32)rtt_us < group->epoch_rtt_us)
+		group->epoch_rtt_us = rtt_us;
 	samples = samples < 1 ? 8 : 8 * samples;
 	if (group->srtt == 0)
 		group->srtt = rtt;
@@ -288,13 +318,44 @@ static __always_inline void measure(struct group *group, __s32 rtt_us, __u64 now
 		group->srtt -= (group->srtt - rtt) / samples;
 }
 
-/* Whether a round trip is like those of the epoch before, of all members. */
-static __always_inline bool is_like_the_others(const struct group *group, __u32 rtt_us)
-{
-	__u32 mean_us = group->rtt_mean_us;
-	__u32 off_us = rtt_us > mean_us ? rtt_us - mean_us : mean_us - rtt_us;
+/* A member with no round trip like the shortest of the others for so many epochs, in which it used its window, is on another
+ * path. */
+#define APART_EPOCHS 16
 
-	return mean_us == 0 || off_us <= mean_us / 4 + 1000;
+/* Counts such epochs of a member. */
+static __always_inline void compare_rtt(const struct group *group, struct member *member, __s32 rtt_us)
+{
+	__u32 shortest_us = group->epoch_rtt_before_us;
+
+	if (rtt_us > 0 && (shortest_us == 0 || (__u32)rtt_us <= shortest_us + shortest_us / 4 + 1000))
+		member->apart = 0;
+}
+
+/* With fewer losses, their number says little. */
+#define LOSSES_MIN 16
+
+/* Whether a member loses four times as much of what it sends as the others, and by four standard deviations no chance. */
+static __always_inline bool has_other_losses(const struct group *group, const struct member *member)
+{
+	__u64 lost = member->losses, sent = member->delivered;
+	__u64 others_lost = less(group->losses - member->group_losses, lost);
+	__u64 others_sent = less(group->delivered - member->group_delivered, sent);
+	__u64 share, expected, variance;
+
+	if (lost < LOSSES_MIN || others_sent == 0 || lost * others_sent <= 4 * others_lost * sent)
+		return false;
+	/* Of all losses, in parts. */
+	share = sent * ONE / (sent + others_sent);
+	expected = (lost + others_lost) * share / ONE;
+	variance = expected * (ONE - share) / ONE;
+	return lost > expected && (lost - expected) * (lost - expected) > 16 * variance;
+}
+
+static __always_inline bool is_on_another_path(const struct group *group, const struct member *member)
+{
+	if (group->members < 2)
+		return false;
+	return member->apart >= APART_EPOCHS || has_other_losses(group, member);
 }
 
 static __always_inline bool is_same(const struct group_key *a, const struct group_key *b)
@@ -303,7 +364,7 @@ static __always_inline bool is_same(const struct group_key *a, const struct grou
 	       a->control == b->control;
 }
 
-static __always_inline void want(struct group *group, const struct membership *wanted)
+static __always_inline void set_terms(struct group *group, const struct membership *wanted)
 {
 	group->mode = wanted->mode;
 	group->law = wanted->law;
@@ -311,8 +372,8 @@ static __always_inline void want(struct group *group, const struct membership *w
 	group->weight = wanted->weight;
 }
 
-/* Makes a free block this group's, which begins with its first member. */
-static __always_inline void found(struct group *group, const struct group_key *key, struct sock *sk, __u64 now_ns)
+/* Gives a free block to a group, which begins with its first member. */
+static __always_inline void start_group(struct group *group, const struct group_key *key, struct sock *sk, __u64 now_ns)
 {
 	struct tcp_sock *tcp = tcp_of(sk);
 
@@ -326,25 +387,26 @@ static __always_inline void found(struct group *group, const struct group_key *k
 	group->seen_before = 0;
 	group->frozen_members = 0;
 	group->srtt = (__u64)(tcp->srtt_us >> 3) << 16;
-	group->rtt_sum_us = 0;
-	group->rtt_samples = 0;
-	group->rtt_mean_us = 0;
+	group->epoch_rtt_us = 0;
+	group->epoch_rtt_before_us = 0;
 	group->min_rtt_us = 0;
-	group->cubic_began_ns = 0;
-	group->cubic_window_max = 0;
+	group->cubic.began_ns = 0;
+	group->cubic.window_max = 0;
+	group->cubic.window_prior = 0;
+	group->cubic_before = group->cubic;
+	group->ssthresh_before = group->ssthresh;
 	group->changes = 0;
 	group->generation = 0;
 	group->last_cut_ns = 0;
+	group->last_timeout_ns = 0;
 	group->losses = 0;
-	group->losses_expected = 0;
+	group->delivered = 0;
 	group->timeouts = 0;
 	group->undone = 0;
 	group->raised = 0;
 	group->split = 0;
 	group->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
 }
-
-/* Up to here. */
 
 /* Makes the socket a member of the group that its owner named, or of none if no block is free. */
 static __always_inline void join(struct sock *sk, enum control control)
@@ -354,15 +416,13 @@ static __always_inline void join(struct sock *sk, enum control control)
 	__u32 window = tcp_of(sk)->snd_cwnd * ONE, place = 0;
 	bool is_repairing = ca_state_of(sk) > TCP_CA_DISORDER;
 	__u64 now_ns = bpf_ktime_get_ns();
-	struct membership terms;
 	struct group_key key;
 	struct group *group;
 	__u64 first;
 
 	if (!wanted || (wanted->group == 0 && !wanted->is_of_host))
 		return;
-	terms = *wanted;
-	key.group = terms.is_of_host ? host_of(sk) : terms.group;
+	key.group = wanted->is_of_host ? host_of(sk) : wanted->group;
 	key.user = sk->sk_uid.val;
 	key.namespace_inode = sk->__sk_common.skc_net.net->ns.inum;
 	key.control = control;
@@ -381,18 +441,19 @@ static __always_inline void join(struct sock *sk, enum control control)
 		is_free = group->members == 0 && attempt >= PLACES;
 		if (is_mine || is_free) {
 			if (is_free)
-				found(group, &key, sk, now_ns);
-			want(group, &terms);
+				start_group(group, &key, sk, now_ns);
+			set_terms(group, wanted);
 			/* The first brings its window, and so does one that repairs losses. The others have a share. */
 			if (is_free || is_repairing)
 				group->window += window;
 			if (is_repairing)
 				freeze(group, member, window);
 			group->members++;
-			advance(group, now_ns);
-			see(group, member, now_ns);
-			member->losses_expected = group->losses_expected;
-			changed(group, member);
+			advance_epoch(group, now_ns);
+			mark_active(group, member, now_ns);
+			member->group_losses = group->losses;
+			member->group_delivered = group->delivered;
+			end_change(group, member);
 			place = index + 1;
 		}
 		bpf_spin_unlock(&group->lock);
@@ -404,12 +465,14 @@ static __always_inline void join(struct sock *sk, enum control control)
 }
 
 /* Takes over what the owner of a member has changed. */
-static __always_inline void renew(struct group *group, const struct membership *wanted)
+static __always_inline void renew_terms(struct sock *sk, struct group *group)
 {
-	struct membership terms = *wanted;
+	struct membership *wanted = bpf_sk_storage_get(&memberships, sk, 0, 0);
 
+	if (!wanted)
+		return;
 	bpf_spin_lock(&group->lock);
-	want(group, &terms);
+	set_terms(group, wanted);
 	bpf_spin_unlock(&group->lock);
 }
 
@@ -423,29 +486,28 @@ static __always_inline void leave(struct sock *sk, bool is_split)
 	if (!group)
 		return;
 	bpf_spin_lock(&group->lock);
-	advance(group, now_ns);
+	advance_epoch(group, now_ns);
 	if (member->frozen > 0)
 		group->window = less(group->window, member->frozen);
 	else if (group->epoch - member->epoch <= 1 && group->members > 1)
 		group->window = less(group->window, (__u64)share_of(group) * ONE);
+	if (member->frozen == 0)
+		group->seen = less(group->seen, member->epoch == group->epoch);
 	thaw(group, member);
-	if (member->epoch == group->epoch)
-		group->seen = less(group->seen, 1);
-	group->seen_before = less(group->seen_before, 1);
 	group->members = less(group->members, 1);
 	group->split += is_split;
-	changed(group, member);
+	end_change(group, member);
 	bpf_spin_unlock(&group->lock);
 	member->place = 0;
 }
 
-/* What a member's records note of its group. */
+/* Fills a record's notes with a member's group. */
 static void note_group(struct sock *sk, __u64 *notes)
 {
 	const struct member *member = member_of(sk);
 
-	notes[0] = member->changes;
-	notes[1] = member->window;
-	notes[2] = member->frozen_of_all;
-	notes[3] = (__u64)member->place << 32 | (__u64)(member->members & 0xffff) << 16 | (member->active & 0xffff);
+	notes[0] = member->change;
+	notes[1] = member->group_window;
+	notes[2] = (__u64)member->frozen << 32 | member->group_frozen;
+	notes[3] = (__u64)member->place << 32 | (__u32)member->members << 16 | member->active;
 }

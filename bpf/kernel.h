@@ -40,6 +40,9 @@ struct bpf_spin_lock {
 /* States of a connection's congestion control (include/uapi/linux/tcp.h). */
 enum { TCP_CA_OPEN, TCP_CA_DISORDER, TCP_CA_CWR, TCP_CA_RECOVERY, TCP_CA_LOSS };
 
+/* Before the first loss (include/net/tcp.h). */
+#define TCP_INFINITE_SSTHRESH 0x7fffffff
+
 /* A congestion control that any user may choose (include/net/tcp.h). */
 #define TCP_CONG_NON_RESTRICTED 1
 
@@ -102,6 +105,7 @@ struct sock {
 	int sk_sndbuf;
 	struct socket *sk_socket;
 	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
 	kuid_t sk_uid;
 };

@@ -13,11 +13,11 @@
 /* As many connections as a group behaves as, in parts: never more than send. */
 static __always_inline __u64 flows_of(const struct group *group)
 {
-	__u64 sending = active(group) * (__u64)ONE;
+	__u64 sending = active_of(group) * (__u64)ONE;
 
 	if (group->mode == SINGLE)
 		return ONE;
-	if (group->mode == WEIGHT && group->weight > 0 && group->weight < sending)
+	if (group->mode == WEIGHT && group->weight >= ONE && group->weight < sending)
 		return group->weight;
 	return sending;
 }
@@ -42,49 +42,63 @@ static __always_inline __u32 cube_root(__u64 number)
 }
 
 /* RFC 9438 §4.2: the window that CUBIC wants at this time, for so many flows: C = 0.4 segments per cubic second for each. */
-static __always_inline __u64 cubic_window(const struct group *group, __u64 at_ms, __u64 flows)
+static __always_inline __u64 cubic_window(const struct cubic *cubic, __u64 at_ms, __u64 flows)
 {
-	bool is_before = at_ms < group->cubic_k_ms;
-	__u64 off_ms = is_before ? group->cubic_k_ms - at_ms : at_ms - group->cubic_k_ms, by;
+	bool is_before = at_ms < cubic->k_ms;
+	__u64 off_ms = is_before ? cubic->k_ms - at_ms : at_ms - cubic->k_ms, by;
 
 	if (off_ms > 100000)
 		off_ms = 100000;
 	/* 0.4 × flows × off³, from cubic milliseconds. */
 	by = off_ms * off_ms * off_ms / 1000000 * flows * 4 / 10000;
-	return is_before ? less(group->cubic_window_max, by) : group->cubic_window_max + by;
+	return is_before ? less(cubic->window_max, by) : cubic->window_max + by;
 }
 
 /* RFC 9438 §4.1 to §4.5, on the aggregate. */
 static __always_inline void grow_as_cubic(struct group *group, __u32 acked, __u64 now_ns)
 {
 	__u64 flows = flows_of(group), rtt_ms = group->srtt / 65536000, wanted, slow;
+	struct cubic *cubic = &group->cubic;
 
-	if (group->cubic_began_ns == 0) {
-		__u64 distance = less(group->cubic_window_max, group->window);
+	if (cubic->began_ns == 0) {
+		__u64 distance = less(cubic->window_max, group->window);
 
-		group->cubic_began_ns = now_ns;
-		group->cubic_window_reno = group->window;
+		cubic->began_ns = now_ns;
+		cubic->window_reno = group->window;
 		if (distance == 0)
-			group->cubic_window_max = group->window;
+			cubic->window_max = group->window;
 		/* (distance / 0.4 / flows) to the power of ⅓, in milliseconds. */
-		group->cubic_k_ms = cube_root(distance * 2500000000ull / flows);
+		cubic->k_ms = cube_root(distance * 2500000000ull / flows);
 	}
-	wanted = cubic_window(group, (now_ns - group->cubic_began_ns) / 1000000 + rtt_ms, flows);
+	wanted = cubic_window(cubic, (now_ns - cubic->began_ns) / 1000000 + rtt_ms, flows);
 	if (wanted > group->window + group->window / 2)
 		wanted = group->window + group->window / 2;
-	/* §4.3: α = 3 (1 − β) / (1 + β), and 1 once the window of the last loss is reached again. */
-	slow = group->cubic_window_reno < group->cubic_window_max ? 9 * flows / 17 : flows;
-	group->cubic_window_reno += acked * slow * ONE / group->window;
+	/* §4.3: α = 3 (1 − β) / (1 + β), and 1 once the window before the loss is reached again. */
+	slow = cubic->window_reno < cubic->window_prior ? 9 * flows / 17 : flows;
+	cubic->window_reno += acked * slow * ONE / group->window;
 	if (wanted > group->window)
 		group->window += acked * (wanted - group->window) * ONE / group->window;
-	if (group->cubic_window_reno > group->window)
-		group->window = group->cubic_window_reno;
+	if (cubic->window_reno > group->window)
+		group->window = cubic->window_reno;
 }
 
+/* Whether the group was reduced only just now: the loss belongs to that. */
+static __always_inline bool is_held(const struct group *group, __u64 now_ns)
+{
+	__u64 rtt_ns = (group->srtt >> 16) * 1000, since_ns = now_ns - group->last_cut_ns;
+
+	if (group->mode == SINGLE)
+		return since_ns < rtt_ns;
+	return group->mode == CONSERVATIVE && since_ns < 2 * rtt_ns;
+}
+
+/* RFC 8699 §5.3.2 changes nothing for two round trips after a reduction. */
 static __always_inline void grow_aggregate(struct group *group, __u32 acked, __u64 now_ns)
 {
 	__u64 parts = (__u64)acked * ONE;
 
+	if (group->mode == CONSERVATIVE && is_held(group, now_ns))
+		return;
 	if (group->window < group->ssthresh) {
 		group->window += parts < group->ssthresh - group->window ? parts : group->ssthresh - group->window;
 		return;
@@ -95,26 +109,18 @@ static __always_inline void grow_aggregate(struct group *group, __u32 acked, __u
 		group->window += parts * flows_of(group) / group->window;
 }
 
-/* Whether the group's window is left alone because it was reduced only just now: a loss that belongs to that. */
-static __always_inline bool is_held(const struct group *group, __u64 now_ns)
-{
-	__u64 rtt_ns = (group->srtt >> 16) * 1000, since_ns = now_ns - group->last_cut_ns;
-
-	if (group->mode == SINGLE)
-		return since_ns < rtt_ns;
-	return group->mode == CONSERVATIVE && since_ns < 2 * rtt_ns;
-}
-
-/* What a loss of a member takes from the aggregate. */
+/* The amount that a loss of a member with this share cuts from the aggregate. */
 static __always_inline __u64 cut_of(const struct group *group, __u64 share, __u64 now_ns)
 {
-	__u64 lost = ONE - remains(group);
+	__u64 lost = ONE - remains(group), window;
 
 	if (is_held(group, now_ns))
 		return 0;
 	switch (group->mode) {
 	case FAIR:
-		return share * lost / ONE;
+		/* The member keeps whole segments. */
+		window = at_least(WINDOW_MIN, share * (ONE - lost) / ONE / ONE);
+		return less(share, window * ONE);
 	case WEIGHT:
 		return group->window * lost / flows_of(group);
 	default:
@@ -122,13 +128,20 @@ static __always_inline __u64 cut_of(const struct group *group, __u64 share, __u6
 	}
 }
 
-/* RFC 9438 §4.6 and §4.7. */
-static __always_inline void remember_for_cubic(struct group *group)
+static __always_inline void reduce(struct group *group, __u64 cut, __u64 now_ns)
 {
-	bool is_below = group->window < group->cubic_window_max;
+	struct cubic *cubic = &group->cubic;
 
-	group->cubic_window_max = is_below ? group->window * (ONE + CUBIC_REMAINS) / (2 * ONE) : group->window;
-	group->cubic_began_ns = 0;
+	group->cubic_before = *cubic;
+	group->ssthresh_before = group->ssthresh;
+	/* RFC 9438 §4.6 and §4.7. Of one flow's cut, half is (1 − β) / 2 of its window. */
+	cubic->window_prior = group->window;
+	cubic->window_max = group->window < cubic->window_max ? group->window - cut / 2 : group->window;
+	cubic->began_ns = 0;
+	group->window -= cut;
+	group->ssthresh = group->window;
+	group->last_cut_ns = now_ns;
+	group->generation++;
 }
 
 static __u32 after_loss(struct sock *sk)
@@ -141,53 +154,63 @@ static __u32 after_loss(struct sock *sk)
 	if (!group)
 		return tcp_of(sk)->snd_cwnd / 2;
 	bpf_spin_lock(&group->lock);
-	advance(group, now_ns);
-	see(group, member, now_ns);
+	advance_epoch(group, now_ns);
+	mark_active(group, member, now_ns);
 	cut = cut_of(group, share, now_ns);
+	if (cut > group->window)
+		cut = group->window;
 	group->losses++;
-	group->losses_expected += ONE / active(group);
 	member->losses++;
-	if (cut > 0) {
-		remember_for_cubic(group);
-		group->window = less(group->window, cut);
-		group->ssthresh = group->window;
-		group->last_cut_ns = now_ns;
-		group->generation++;
-	}
+	if (cut > 0)
+		reduce(group, cut, now_ns);
 	member->cut = cut;
 	member->generation = group->generation;
 	window = group->mode == FAIR ? less(share, cut) / ONE : share_of(group);
 	window = at_least(WINDOW_MIN, at_most(share / ONE, window));
 	freeze(group, member, (__u64)window * ONE);
-	changed(group, member);
+	end_change(group, member);
 	bpf_spin_unlock(&group->lock);
 	return window;
 }
 
-/* In recovery the kernel moves the window (RFC 6937), which is not shared out meanwhile. After a timeout it begins again
- * with the segments that are still under way. */
+/* A timeout leaves a member with the segments that are still under way. As many connections, the group loses the rest of its
+ * share; as one, it has a segment for each member (RFC 3124), once per round trip. */
+static __always_inline void time_out(struct group *group, struct member *member, __u64 held, __u64 window, __u64 now_ns)
+{
+	__u64 rtt_ns = (group->srtt >> 16) * 1000, least = (__u64)group->members * ONE;
+
+	group->timeouts++;
+	if (group->mode == FAIR || group->mode == WEIGHT) {
+		member->cut += less(held, window);
+		group->window = less(group->window, less(held, window));
+		group->ssthresh = group->window;
+	} else if (now_ns - group->last_timeout_ns >= rtt_ns) {
+		member->cut += less(group->window, least);
+		group->window -= less(group->window, least);
+		group->last_timeout_ns = now_ns;
+	}
+	freeze(group, member, window);
+}
+
+/* In recovery the kernel moves the window (RFC 6937), which is not shared out meanwhile. */
 static void state(struct sock *sk, __u8 state)
 {
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
-	__u64 window = (__u64)tcp_of(sk)->snd_cwnd * ONE, before, now_ns = bpf_ktime_get_ns();
+	__u64 window = (__u64)tcp_of(sk)->snd_cwnd * ONE, held, now_ns = bpf_ktime_get_ns();
 
 	if (!group)
 		return;
 	bpf_spin_lock(&group->lock);
-	advance(group, now_ns);
-	before = member->frozen > 0 ? member->frozen : window;
-	if (state < TCP_CA_CWR) {
+	advance_epoch(group, now_ns);
+	held = member->frozen > 0 ? member->frozen : window;
+	if (state < TCP_CA_CWR)
 		thaw(group, member);
-	} else if (state == TCP_CA_LOSS) {
-		group->timeouts++;
-		member->cut += less(before, window);
-		group->window = less(group->window, less(before, window));
-		freeze(group, member, window);
-	} else {
-		freeze(group, member, before);
-	}
-	changed(group, member);
+	else if (state == TCP_CA_LOSS)
+		time_out(group, member, held, window, now_ns);
+	else
+		freeze(group, member, held);
+	end_change(group, member);
 	bpf_spin_unlock(&group->lock);
 }
 
@@ -196,119 +219,114 @@ static void increase(struct sock *sk, __u32 acked)
 {
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
-	__u32 window = tcp_of(sk)->snd_cwnd, acked_now = acked, share, ssthresh;
-	__u64 now_ns = bpf_ktime_get_ns(), grown;
+	struct tcp_sock *tcp = tcp_of(sk);
+	__u32 before = tcp->snd_cwnd, left = acked, share;
 	bool is_by_itself = !group || member->frozen > 0;
+	__u64 now_ns = bpf_ktime_get_ns(), grown, ssthresh;
 
 	if (is_by_itself) {
 		if (is_in_slow_start(sk))
-			acked = slow_start(sk, acked);
-		if (acked > 0)
-			grow(sk, acked, ONE);
+			left = slow_start(sk, acked);
+		if (left > 0)
+			grow(sk, left, ONE);
 	}
 	if (!group)
 		return;
-	grown = less(tcp_of(sk)->snd_cwnd, window) * ONE;
+	grown = less(tcp->snd_cwnd, before) * ONE;
 	bpf_spin_lock(&group->lock);
-	advance(group, now_ns);
-	see(group, member, now_ns);
+	advance_epoch(group, now_ns);
+	mark_active(group, member, now_ns);
 	if (is_by_itself) {
 		group->window += grown;
 		freeze(group, member, member->frozen + grown);
 	} else {
-		grow_aggregate(group, acked_now, now_ns);
+		grow_aggregate(group, acked, now_ns);
 	}
 	share = share_of(group);
-	ssthresh = at_least(WINDOW_MIN, group->ssthresh / ONE / active(group));
-	changed(group, member);
+	ssthresh = group->ssthresh / ONE;
+	if (ssthresh < TCP_INFINITE_SSTHRESH)
+		ssthresh = at_least(WINDOW_MIN, ssthresh / active_of(group));
+	end_change(group, member);
 	bpf_spin_unlock(&group->lock);
 	if (is_by_itself)
 		return;
 	set_window(sk, share);
-	tcp_of(sk)->snd_ssthresh = ssthresh;
-}
-
-/* Epochs in a row after which a member with other round trips is on another path. */
-#define APART_EPOCHS 16
-
-/* Whether a member's path is another one than the others': its round trips are, or its losses are twice what they would be
- * if all had the same, and by four standard deviations no chance. */
-static __always_inline bool is_apart(const struct group *group, const struct member *member)
-{
-	__u64 expected = (group->losses_expected - member->losses_expected) / ONE, lost = member->losses;
-
-	if (member->apart >= APART_EPOCHS)
-		return true;
-	return lost > 2 * expected && (lost - expected) * (lost - expected) > 16 * expected + 64;
+	tcp->snd_ssthresh = ssthresh;
 }
 
 static void acknowledged(struct sock *sk, const struct ack_sample *sample)
 {
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
-	__u32 share;
+	bool is_counted = is_window_used(sk) && member->frozen == 0, is_new_epoch, is_split;
+	__u32 acked = sample->pkts_acked, share;
 	__s32 rtt_us = sample->rtt_us;
 	__u64 now_ns = bpf_ktime_get_ns();
-	bool is_split = false, is_new_epoch;
-	struct membership *wanted;
 
 	if (!group)
 		return;
+	member->delivered += acked;
 	bpf_spin_lock(&group->lock);
-	advance(group, now_ns);
-	is_new_epoch = member->epoch != group->epoch;
-	see(group, member, now_ns);
+	advance_epoch(group, now_ns);
+	is_new_epoch = is_counted && member->epoch != group->epoch;
+	mark_active(group, member, now_ns);
+	group->delivered += acked;
 	measure(group, rtt_us, now_ns);
 	member->apart += is_new_epoch;
-	if (rtt_us > 0 && is_like_the_others(group, rtt_us))
-		member->apart = 0;
-	if (is_new_epoch && group->members > 1)
-		is_split = is_apart(group, member);
+	compare_rtt(group, member, rtt_us);
+	is_split = is_new_epoch && is_on_another_path(group, member);
 	share = share_of(group);
-	changed(group, member);
+	end_change(group, member);
 	bpf_spin_unlock(&group->lock);
 	if (member->frozen == 0 && share < tcp_of(sk)->snd_cwnd)
 		set_window(sk, share);
-	if (is_split) {
+	if (is_split)
 		leave(sk, true);
-	} else if (is_new_epoch) {
-		wanted = bpf_sk_storage_get(&memberships, sk, 0, 0);
-		if (wanted)
-			renew(group, wanted);
+	else if (is_new_epoch)
+		renew_terms(sk, group);
+}
+
+/* If all were silent, the aggregate is halved for each timeout, and CUBIC's time stands still. */
+static __always_inline void rest(struct group *group, __u64 silent_ns)
+{
+	__u64 timeout_ns = 200000000ull + (group->srtt >> 16) * 1000;
+	__u64 least = (__u64)FIRST_WINDOW * ONE * group->members;
+
+	if (silent_ns <= timeout_ns)
+		return;
+	if (group->cubic.began_ns > 0)
+		group->cubic.began_ns += silent_ns;
+	for (int i = 0; i < 8 && silent_ns > timeout_ns && group->window > least; i++) {
+		silent_ns -= timeout_ns;
+		group->window = group->window / 2 > least ? group->window / 2 : least;
 	}
 }
 
 /* A member that begins to send again takes its share at once, although the kernel has reduced its window meanwhile: the
- * others know the path. If all were silent, the aggregate is halved for each timeout. */
+ * others know the path. */
 static void event(struct sock *sk, enum tcp_ca_event event)
 {
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
-	__u64 now_ns = bpf_ktime_get_ns(), silent_ns, timeout_ns;
+	__u64 now_ns = bpf_ktime_get_ns(), rate;
 	struct tcp_sock *tcp = tcp_of(sk);
 	__u32 share;
 
-	if (!group || event != CA_EVENT_TX_START)
+	if (!group || event != CA_EVENT_TX_START || member->frozen > 0)
 		return;
 	bpf_spin_lock(&group->lock);
-	advance(group, now_ns);
-	silent_ns = now_ns - group->last_active_ns;
-	timeout_ns = 200000000ull + (group->srtt >> 16) * 1000;
-	for (int i = 0; i < 8 && silent_ns > timeout_ns; i++) {
-		silent_ns -= timeout_ns;
-		if (group->window > FIRST_WINDOW * ONE)
-			group->window = group->window / 2 > FIRST_WINDOW * ONE ? group->window / 2 : FIRST_WINDOW * ONE;
-	}
-	see(group, member, now_ns);
+	rest(group, now_ns - group->last_active_ns);
+	advance_epoch(group, now_ns);
+	mark_active(group, member, now_ns);
 	share = share_of(group);
-	changed(group, member);
+	end_change(group, member);
 	bpf_spin_unlock(&group->lock);
-	if (member->frozen > 0)
-		return;
 	set_window(sk, share);
+	if (tcp->srtt_us == 0)
+		return;
 	/* The kernel computes the rate anew when the first acknowledgement arrives. */
-	if (tcp->srtt_us > 0)
-		sk->sk_pacing_rate = (__u64)share * tcp->mss_cache * 1000000 / at_least(1, tcp->srtt_us >> 3);
+	rate = (__u64)share * tcp->mss_cache * 1000000 / at_least(1, tcp->srtt_us >> 3);
+	sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
 }
 
 /* The last loss was none: its cut is given back. If the whole group was reduced, and again since, it stays. */
@@ -318,21 +336,27 @@ static __u32 undo(struct sock *sk)
 	struct group *group = group_at(member->place);
 	__u32 window = at_least(tcp_of(sk)->snd_cwnd, tcp_of(sk)->prior_cwnd);
 	__u64 now_ns = bpf_ktime_get_ns();
+	bool is_last;
 
 	if (!group)
 		return window;
 	bpf_spin_lock(&group->lock);
-	advance(group, now_ns);
-	if (group->mode == FAIR || group->mode == WEIGHT || group->generation == member->generation) {
+	advance_epoch(group, now_ns);
+	is_last = group->generation == member->generation;
+	if (is_last || group->mode == FAIR || group->mode == WEIGHT) {
 		group->window += member->cut;
-		if (group->ssthresh < group->window)
+		if (is_last && member->cut > 0) {
+			group->ssthresh = group->ssthresh_before;
+			group->cubic = group->cubic_before;
+		} else if (group->ssthresh < group->window) {
 			group->ssthresh = group->window;
+		}
 		if (member->frozen > 0)
 			freeze(group, member, (__u64)window * ONE);
 		group->undone++;
 	}
 	member->cut = 0;
-	changed(group, member);
+	end_change(group, member);
 	bpf_spin_unlock(&group->lock);
 	return window;
 }

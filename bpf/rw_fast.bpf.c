@@ -100,11 +100,36 @@ static void increase(struct sock *sk, __u32 acked)
 		shrink(sk, acked, (fast->from - fast->to) * (__u64)ONE / 2);
 }
 
+/* Takes over the group's shortest round trip, and gives it its own. A member on another path leaves. */
+static __always_inline void share_base_rtt(struct sock *sk, struct group *group, __u32 acked, __s32 rtt_us)
+{
+	struct fast *fast = law_state_of(sk);
+	bool is_counted = is_window_used(sk), is_new_epoch, is_split;
+	__u64 now_ns = bpf_ktime_get_ns();
+
+	bpf_spin_lock(&group->lock);
+	advance_epoch(group, now_ns);
+	is_new_epoch = is_counted && fast->member.epoch != group->epoch;
+	mark_active(group, &fast->member, now_ns);
+	group->delivered += acked;
+	measure(group, rtt_us, now_ns);
+	fast->base_rtt_us = at_most(fast->base_rtt_us, group->min_rtt_us);
+	group->min_rtt_us = fast->base_rtt_us;
+	fast->member.apart += is_new_epoch;
+	compare_rtt(group, &fast->member, rtt_us);
+	is_split = is_new_epoch && is_on_another_path(group, &fast->member);
+	end_change(group, &fast->member);
+	bpf_spin_unlock(&group->lock);
+	if (is_split) {
+		leave(sk, true);
+		fast->base_rtt_us = rtt_us;
+	}
+}
+
 static void acknowledged(struct sock *sk, const struct ack_sample *sample)
 {
 	struct fast *fast = law_state_of(sk);
 	struct group *group = group_at(fast->member.place);
-	__u64 now_ns = bpf_ktime_get_ns();
 	__u32 window = tcp_of(sk)->snd_cwnd, rtt = sample->rtt_us * 16, weight;
 	__s32 rtt_us = sample->rtt_us;
 
@@ -112,15 +137,8 @@ static void acknowledged(struct sock *sk, const struct ack_sample *sample)
 		return;
 	if (fast->base_rtt_us == 0 || (__u32)rtt_us < fast->base_rtt_us)
 		fast->base_rtt_us = rtt_us;
-	if (group) {
-		bpf_spin_lock(&group->lock);
-		advance(group, now_ns);
-		see(group, &fast->member, now_ns);
-		measure(group, rtt_us, now_ns);
-		fast->base_rtt_us = at_most(fast->base_rtt_us, group->min_rtt_us);
-		changed(group, &fast->member);
-		bpf_spin_unlock(&group->lock);
-	}
+	if (group)
+		share_base_rtt(sk, group, sample->pkts_acked, rtt_us);
 	/* Each counts for the smaller of 3/window and 1/4. */
 	weight = at_least(12, window);
 	if (fast->rtt == 0)

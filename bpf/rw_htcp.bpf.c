@@ -13,22 +13,26 @@
 #define REMAINS_MIN (ONE / 2)
 #define REMAINS_MAX (ONE * 4 / 5)
 
-struct htcp {
-	__u64 last_loss_ns;
-	/* The one before it. */
-	__u64 earlier_loss_ns;
-	/* When the round trip began that is being counted. */
-	__u64 round_began_ns;
-	/* Segments delivered until then. */
-	__u32 delivered;
-	/* The most that was delivered in a second since the last loss, and between the two before it. */
+/* What is known since the last loss. */
+struct since_loss {
+	__u64 loss_ns;
+	/* The most that was delivered in a second, and between the two losses before. */
 	__u32 throughput_max;
 	__u32 earlier_throughput_max;
-	/* The longest since the last loss, and the shortest ever. */
 	__u32 rtt_max_us;
-	__u32 rtt_min_us;
-	/* The part of the window that remains after a loss. */
+	/* The part of the window that remained. */
 	__u32 remains;
+};
+
+struct htcp {
+	struct since_loss now;
+	/* At the last loss, in case that it was none. */
+	struct since_loss before;
+	/* When the round trip began that is being counted, and the segments delivered until then. */
+	__u64 round_began_ns;
+	__u32 delivered;
+	/* The shortest ever. */
+	__u32 rtt_min_us;
 };
 
 static void init(struct sock *sk)
@@ -36,48 +40,48 @@ static void init(struct sock *sk)
 	struct htcp *htcp = law_state_of(sk);
 	__u64 now_ns = bpf_ktime_get_ns();
 
-	htcp->last_loss_ns = now_ns;
-	htcp->earlier_loss_ns = now_ns;
+	htcp->now.loss_ns = now_ns;
+	htcp->now.remains = REMAINS_MIN;
+	htcp->before = htcp->now;
 	htcp->round_began_ns = now_ns;
 	htcp->delivered = tcp_of(sk)->delivered;
-	htcp->remains = REMAINS_MIN;
 }
 
 /* The shortest round trip is of a path without a queue, the longest of one with a full queue. If the throughput has
  * changed by more than a fifth, the path is another one, or others have come or gone. */
 static __always_inline __u32 remains(const struct htcp *htcp)
 {
-	__u64 now = htcp->throughput_max, earlier = htcp->earlier_throughput_max;
+	__u64 now = htcp->now.throughput_max, earlier = htcp->now.earlier_throughput_max;
 
-	if (htcp->rtt_max_us == 0 || earlier == 0 || now * 5 > earlier * 6 || now * 5 < earlier * 4)
+	if (htcp->now.rtt_max_us == 0 || earlier == 0 || now * 5 > earlier * 6 || now * 5 < earlier * 4)
 		return REMAINS_MIN;
-	return at_most(REMAINS_MAX, at_least(REMAINS_MIN, (__u64)htcp->rtt_min_us * ONE / htcp->rtt_max_us));
+	return at_most(REMAINS_MAX, at_least(REMAINS_MIN, (__u64)htcp->rtt_min_us * ONE / htcp->now.rtt_max_us));
 }
 
 static __u32 after_loss(struct sock *sk)
 {
 	struct htcp *htcp = law_state_of(sk);
 
-	htcp->remains = remains(htcp);
-	htcp->earlier_loss_ns = htcp->last_loss_ns;
-	htcp->last_loss_ns = bpf_ktime_get_ns();
-	htcp->earlier_throughput_max = htcp->throughput_max;
-	htcp->throughput_max = 0;
-	htcp->rtt_max_us = 0;
-	return tcp_of(sk)->snd_cwnd * (__u64)htcp->remains / ONE;
+	htcp->before = htcp->now;
+	htcp->now.remains = remains(htcp);
+	htcp->now.loss_ns = bpf_ktime_get_ns();
+	htcp->now.earlier_throughput_max = htcp->now.throughput_max;
+	htcp->now.throughput_max = 0;
+	htcp->now.rtt_max_us = 0;
+	return tcp_of(sk)->snd_cwnd * (__u64)htcp->now.remains / ONE;
 }
 
 static __u64 growth(struct sock *sk)
 {
 	struct htcp *htcp = law_state_of(sk);
-	__u64 since_ns = bpf_ktime_get_ns() - htcp->last_loss_ns, faster = ONE;
+	__u64 since_ns = bpf_ktime_get_ns() - htcp->now.loss_ns, faster = ONE;
 
 	if (since_ns > LOW_SPEED_NS) {
 		__u64 beyond = (since_ns - LOW_SPEED_NS) / (SECOND_NS / ONE);
 
 		faster += 10 * beyond + beyond * beyond / ONE / 4;
 	}
-	return 2 * (ONE - htcp->remains) * faster / ONE;
+	return 2 * (ONE - htcp->now.remains) * faster / ONE;
 }
 
 static void acknowledged(struct sock *sk, const struct ack_sample *sample)
@@ -91,11 +95,11 @@ static void acknowledged(struct sock *sk, const struct ack_sample *sample)
 		return;
 	if (htcp->rtt_min_us == 0 || rtt_us < htcp->rtt_min_us)
 		htcp->rtt_min_us = rtt_us;
-	htcp->rtt_max_us = at_least(htcp->rtt_max_us, rtt_us);
+	htcp->now.rtt_max_us = at_least(htcp->now.rtt_max_us, rtt_us);
 	if (round_ns >= (tcp->srtt_us >> 3) * 1000ull && round_ns > 0) {
 		__u64 throughput = (tcp->delivered - htcp->delivered) * SECOND_NS / round_ns;
 
-		htcp->throughput_max = at_least(htcp->throughput_max, throughput);
+		htcp->now.throughput_max = at_least(htcp->now.throughput_max, throughput);
 		htcp->delivered = tcp->delivered;
 		htcp->round_began_ns = now_ns;
 	}
@@ -106,8 +110,7 @@ static __u32 undo(struct sock *sk)
 {
 	struct htcp *htcp = law_state_of(sk);
 
-	htcp->last_loss_ns = htcp->earlier_loss_ns;
-	htcp->throughput_max = at_least(htcp->throughput_max, htcp->earlier_throughput_max);
+	htcp->now = htcp->before;
 	return at_least(tcp_of(sk)->snd_cwnd, tcp_of(sk)->prior_cwnd);
 }
 

@@ -23,6 +23,8 @@ static void init(struct sock *sk)
 	struct westwood *westwood = law_state_of(sk);
 
 	westwood->sample_began_ns = bpf_ktime_get_ns();
+	/* The handshake is no sample. */
+	westwood->bandwidth = 0;
 	westwood->delivered = tcp_of(sk)->delivered;
 }
 
@@ -32,7 +34,7 @@ static __u32 after_loss(struct sock *sk)
 
 	if (westwood->bandwidth == 0)
 		return tcp_of(sk)->snd_cwnd / 2;
-	return westwood->bandwidth * westwood->rtt_min_us / 1000000 / ONE;
+	return at_most(tcp_of(sk)->snd_cwnd, westwood->bandwidth * westwood->rtt_min_us / 1000000 / ONE);
 }
 
 static __u64 growth(struct sock *sk)

@@ -1,6 +1,6 @@
 //! The programs of the directory `bpf`, and how they get into the kernel.
 //!
-//! [`Programs`] holds those of a file that work as long as this process does, such as a tracer's. [`Lasting`] are those
+//! [`Programs`] holds those of a file that work as long as this process does, such as a tracer's. [`Pinned`] are those
 //! that stay in the kernel, such as congestion controls: they, and the maps that they share, have names in a BPF file
 //! system, by which any process finds them.
 
@@ -9,7 +9,7 @@
 
 mod compiled;
 mod error;
-mod lasting;
+mod pinned;
 mod programs;
 mod running_costs;
 
@@ -18,8 +18,8 @@ pub use compiled::{
     TCP_TRACE,
 };
 pub use error::BpfError;
-pub use lasting::Lasting;
 pub use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, RingBufferBuilder};
+pub use pinned::Pinned;
 pub use programs::{Cost, Programs};
 pub use running_costs::RunningCosts;
 

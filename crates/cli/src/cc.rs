@@ -40,7 +40,7 @@ struct Form {
 
 #[derive(clap::Args)]
 struct Names {
-    /// Which; all if none is named
+    /// Controls to load or unload [default: all]
     #[arg(value_name = "NAME", value_parser = control)]
     names: Vec<Control>,
 }
@@ -68,7 +68,13 @@ fn load(names: &[Control]) -> Result<(), congestion::Error> {
         [] => Control::ALL.into_iter().filter(missing).collect(),
         names => names.to_vec(),
     };
-    wanted.into_iter().try_for_each(congestion::load)
+    wanted.into_iter().try_for_each(congestion::load)?;
+    if !congestion::is_open_to_all() {
+        tracing::warn!(
+            "only root's connections can have groups, because /sys/fs/bpf is closed to others: \"chmod 711 /sys/fs/bpf\" opens it"
+        );
+    }
+    Ok(())
 }
 
 fn unload(names: &[Control]) -> Result<(), congestion::Error> {
@@ -178,12 +184,17 @@ fn row(group: &Group) -> [String; 10] {
         key.user.to_string(),
         group.peer_port.to_string(),
         connections,
-        format!("{:.0}", group.window_segments),
-        format!("{:.1}", group.share_segments),
+        segments(group.window_segments),
+        segments(group.share_segments),
         format!("{:.1} ms", milliseconds(group.srtt_us)),
         group.losses.to_string(),
         group.timeouts.to_string(),
     ]
+}
+
+/// Connections under FAST have no window in common.
+fn segments(segments: Option<f64>) -> String {
+    segments.map_or_else(|| "–".to_owned(), |segments| format!("{segments:.1}"))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "no round trip takes so long")]

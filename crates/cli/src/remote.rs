@@ -4,7 +4,8 @@ use crate::kept::Kept;
 use crate::{output, sizes};
 use anyhow::Context;
 use clap::Args;
-use framing::{Congestion, InvalidTerms};
+use congestion::InvalidChoice;
+use framing::Congestion;
 use initiator::{
     Algorithms, Config, Connections, Credentials, Experience, Lun, Portal, Report, Target, Tuning, Url,
 };
@@ -83,8 +84,11 @@ pub(crate) struct Identity {
 #[derive(Clone, Debug)]
 struct CongestionChoice(Option<Congestion>);
 
-fn congestion(text: &str) -> Result<CongestionChoice, InvalidTerms> {
-    if text == "auto" { Ok(CongestionChoice(None)) } else { text.parse().map(Some).map(CongestionChoice) }
+fn congestion(text: &str) -> Result<CongestionChoice, InvalidChoice> {
+    if text == "auto" {
+        return Ok(CongestionChoice(None));
+    }
+    congestion::parse(text).map(Some).map(CongestionChoice)
 }
 
 /// As many sessions of as many connections as the initiator can have.

@@ -102,7 +102,7 @@ pub(crate) struct Arguments {
     allow_insecure: bool,
 
     /// Congestion control of the connections, one of `ropewalk cc list`, with terms as for `copy` [default: the system's]
-    #[arg(long, value_name = "NAME[:TERM,...]")]
+    #[arg(long, value_name = "NAME[:TERM,...]", value_parser = congestion::parse)]
     congestion: Option<Congestion>,
 
     /// Folder for the persistent reservations that must survive a restart; if empty, none survive [default: the first

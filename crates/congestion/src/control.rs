@@ -1,5 +1,9 @@
 //! The congestion controls that are ours.
 
+use crate::Error;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 /// A congestion control that can be loaded into the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "each is known by this name")]
@@ -69,5 +73,16 @@ impl Control {
     #[must_use]
     pub fn has_groups(self) -> bool {
         matches!(self, Self::Fair | Self::Fast)
+    }
+
+    /// The kernel's own to use where this one cannot be, for this reason. Warns of it, once in the life of the process.
+    #[must_use]
+    pub fn instead(self, reason: &Error) -> &'static str {
+        static WARNED: Mutex<BTreeSet<Control>> = Mutex::new(BTreeSet::new());
+        let instead = if self == Self::Reno { "reno" } else { "cubic" };
+        if WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(self) {
+            tracing::warn!("using {instead} instead of {}: {reason}", self.name());
+        }
+        instead
     }
 }

@@ -1,7 +1,7 @@
 //! A group as it is.
 
 use crate::Control;
-use framing::GroupTerms;
+use policy::law::GroupTerms;
 
 /// A group of connections that share one congestion state.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,12 +18,12 @@ pub struct Group {
     pub active_members: u32,
     /// Those that repair losses.
     pub repairing_members: u32,
-    /// All connections' window together, in segments.
-    pub window_segments: f64,
+    /// All connections' window together, in segments; `None` under FAST, as the next two.
+    pub window_segments: Option<f64>,
     /// Up to which it doubles in each round trip; `None` before the first loss.
     pub ssthresh_segments: Option<f64>,
     /// The window of each connection that sends and does not repair losses, in segments.
-    pub share_segments: f64,
+    pub share_segments: Option<f64>,
     /// The smoothed round trip, in microseconds.
     pub srtt_us: u64,
     /// The shortest of the last seconds, in microseconds.

@@ -1,8 +1,8 @@
 //! The controls in the kernel, by a BPF file system.
 
 use crate::{Control, Error, Group, layout};
-use bpf::{BpfError, Compiled, Lasting, MapCore as _, MapFlags, MapHandle};
-use framing::GroupTerms;
+use bpf::{BpfError, Compiled, MapCore as _, MapFlags, MapHandle, Pinned};
+use policy::law::GroupTerms;
 use rustix::mount::{MountFlags, mount};
 use std::fs::{self, Permissions};
 use std::io;
@@ -56,6 +56,12 @@ fn explained(error: &BpfError) -> String {
     }
 }
 
+/// Whether other users than root can find what is loaded. Some systems close the BPF file system to them.
+#[must_use]
+pub fn is_open_to_all() -> bool {
+    fs::metadata(FILE_SYSTEM).is_ok_and(|folder| folder.permissions().mode() & 0o001 != 0)
+}
+
 /// Takes a control out of those that can be chosen. Connections that use it keep it.
 ///
 /// # Errors
@@ -99,12 +105,6 @@ pub fn groups() -> Result<Vec<Group>, Error> {
     Ok(groups)
 }
 
-/// Whether this user can name groups.
-pub(crate) fn check_groups() -> Result<(), Error> {
-    let opened = ours().map(MEMBERSHIPS);
-    opened.map(drop).map_err(|error| groups_error("name the group of a connection", &error))
-}
-
 /// Names the group of a socket whose congestion control is chosen afterwards: its number among those of this user in
 /// this network namespace.
 ///
@@ -123,8 +123,8 @@ fn groups_error(what: &'static str, error: &dyn std::error::Error) -> Error {
     Error::Groups { what, problem: error.to_string() }
 }
 
-pub(crate) fn ours() -> Lasting {
-    Lasting::of(FOLDER)
+pub(crate) fn ours() -> Pinned {
+    Pinned::of(FOLDER)
 }
 
 fn compiled(control: Control) -> &'static Compiled {

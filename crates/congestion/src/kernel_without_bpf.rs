@@ -1,7 +1,7 @@
 //! What is left without BPF.
 
-use crate::{Control, Error, Group, Record};
-use framing::GroupTerms;
+use crate::{Control, Error, Group, Recording};
+use policy::law::GroupTerms;
 use std::os::fd::BorrowedFd;
 
 /// Loads a control into the kernel, for all users and network namespaces, until it is unloaded or the machine restarts.
@@ -10,6 +10,12 @@ use std::os::fd::BorrowedFd;
 /// Always: nothing can be loaded.
 pub fn load(_: Control) -> Result<(), Error> {
     Err(Error::NotBuilt)
+}
+
+/// Whether other users than root can find what is loaded.
+#[must_use]
+pub fn is_open_to_all() -> bool {
+    true
 }
 
 /// Takes a control out of those that can be chosen. Connections that use it keep it.
@@ -33,11 +39,6 @@ pub fn loaded() -> Result<Vec<Control>, Error> {
 /// # Errors
 /// Always.
 pub fn groups() -> Result<Vec<Group>, Error> {
-    Err(Error::NotBuilt)
-}
-
-/// Whether this user can name groups.
-pub(crate) fn check_groups() -> Result<(), Error> {
     Err(Error::NotBuilt)
 }
 
@@ -67,7 +68,7 @@ impl Recorder {
     ///
     /// # Errors
     /// None.
-    pub fn stop(self) -> Result<Vec<Record>, Error> {
+    pub fn stop(self) -> Result<Recording, Error> {
         match self {}
     }
 }

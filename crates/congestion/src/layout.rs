@@ -1,9 +1,9 @@
 //! `struct membership` and `struct group` of `bpf/ensemble.h`, as bytes.
 
 use crate::{Control, Group, GroupKey};
-use framing::{AggregateLaw, GroupTerms, Mode, PARTS, Sharing};
+use policy::law::{AggregateLaw, GroupTerms, Mode, PARTS, Sharing};
 
-const MEMBERSHIP_BYTES: usize = 24;
+const MEMBERSHIP_BYTES: usize = 32;
 
 /// What the programs read of the group of a connection.
 pub(crate) fn membership(group: u64, terms: GroupTerms) -> [u8; MEMBERSHIP_BYTES] {
@@ -15,10 +15,11 @@ pub(crate) fn membership(group: u64, terms: GroupTerms) -> [u8; MEMBERSHIP_BYTES
     };
     let (law, sharing) = (terms.law == AggregateLaw::Cubic, terms.sharing == Sharing::Equal);
     let mut bytes = [0; MEMBERSHIP_BYTES];
-    bytes[..8].copy_from_slice(&group.to_ne_bytes());
-    bytes[8..12].copy_from_slice(&[terms.is_of_host.into(), mode, law.into(), sharing.into()]);
-    bytes[12..16].copy_from_slice(&weight.to_ne_bytes());
-    bytes[16..20].copy_from_slice(&terms.alpha.unwrap_or(0).to_ne_bytes());
+    // After the lock.
+    bytes[8..16].copy_from_slice(&group.to_ne_bytes());
+    bytes[16..20].copy_from_slice(&[terms.is_of_host.into(), mode, law.into(), sharing.into()]);
+    bytes[20..24].copy_from_slice(&weight.to_ne_bytes());
+    bytes[24..28].copy_from_slice(&terms.alpha.unwrap_or(0).to_ne_bytes());
     bytes
 }
 
@@ -52,29 +53,30 @@ pub(crate) fn group(bytes: &[u8]) -> Option<Group> {
     let control = if fields.u32()? == 0 { Control::Fair } else { Control::Fast };
     let (_unused, _changes) = (fields.u32()?, fields.u64()?);
     let (window, ssthresh, frozen) = (fields.u64()?, fields.u64()?, fields.u64()?);
-    let (_epoch, _active, _cut, _min_rtt_at) = (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
+    let _epoch_active_cut_timeout_min_rtt: [u64; 5] = fields.u64s()?;
     let srtt = fields.u64()?;
-    let (_began, _max, _reno) = (fields.u64()?, fields.u64()?, fields.u64()?);
-    let (_rtt_sum, _expected) = (fields.u64()?, fields.u64()?);
-    let (_k, _epoch, seen, seen_before) = (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
-    let repairing_members = fields.u32()?;
-    let (_samples, _mean, min_rtt_us) = (fields.u32()?, fields.u32()?, fields.u32()?);
+    let _cubic: [u64; 5] = fields.u64s()?;
+    let _ssthresh_and_cubic_before: [u64; 6] = fields.u64s()?;
+    let (_delivered, _epoch) = (fields.u64()?, fields.u32()?);
+    let (seen, seen_before, repairing_members) = (fields.u32()?, fields.u32()?, fields.u32()?);
+    let (_rtt, _rtt_before, min_rtt_us) = (fields.u32()?, fields.u32()?, fields.u32()?);
     let (_generation, weight) = (fields.u32()?, fields.u32()?);
     let (mode, law, sharing, _unused) = (fields.u8()?, fields.u8()?, fields.u8()?, fields.u8()?);
     let (losses, timeouts, undone) = (fields.u32()?, fields.u32()?, fields.u32()?);
     let (raised_shares, split_members, peer_port) = (fields.u32()?, fields.u32()?, fields.u32()?);
-    let active_members = seen.max(seen_before).min(members);
-    let sharers = active_members.saturating_sub(repairing_members).max(1);
+    let sharers = members.saturating_sub(repairing_members).min(seen.max(seen_before));
+    let has_window = control == Control::Fair;
     Some(Group {
         key: GroupKey { user, namespace_inode, control, group },
         peer_port: u16::try_from(peer_port).ok()?,
         terms: terms(mode, law, sharing, weight)?,
         members,
-        active_members,
+        active_members: members.min(sharers + repairing_members),
         repairing_members,
-        window_segments: segments(window),
-        ssthresh_segments: (ssthresh < UNLIMITED).then(|| segments(ssthresh)),
-        share_segments: segments(window.saturating_sub(frozen)) / f64::from(sharers),
+        window_segments: has_window.then(|| segments(window)),
+        ssthresh_segments: (has_window && ssthresh < UNLIMITED).then(|| segments(ssthresh)),
+        share_segments: has_window
+            .then(|| segments(window.saturating_sub(frozen)) / f64::from(sharers.max(1))),
         srtt_us: srtt >> 16,
         min_rtt_us,
         losses,
@@ -108,6 +110,14 @@ impl Fields<'_> {
         let (word, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(u32::from_ne_bytes(*word))
+    }
+
+    fn u64s<const N: usize>(&mut self) -> Option<[u64; N]> {
+        let mut words = [0; N];
+        for word in &mut words {
+            *word = self.u64()?;
+        }
+        Some(words)
     }
 
     pub fn u64(&mut self) -> Option<u64> {

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod choice;
 mod control;
 mod error;
 mod group;
@@ -24,13 +25,14 @@ mod record;
 #[cfg(feature = "bpf")]
 mod recorder;
 
+pub use choice::{InvalidChoice, parse};
 pub use control::Control;
 pub use error::Error;
 pub use group::{Group, GroupKey};
 #[cfg(not(feature = "bpf"))]
 pub use kernel::Recorder;
-pub use kernel::{groups, load, loaded, name_group, unload};
+pub use kernel::{groups, is_open_to_all, load, loaded, name_group, unload};
 pub use offered::Offered;
-pub use record::{GroupState, Hook, Record};
+pub use record::{GroupState, Hook, Record, Recording};
 #[cfg(feature = "bpf")]
 pub use recorder::Recorder;

@@ -1,5 +1,14 @@
 //! What a control was told, and what it did.
 
+/// What was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// In no particular order of connections.
+    pub records: Vec<Record>,
+    /// Records for which there was no room.
+    pub lost: u64,
+}
+
 /// One call of one of Linux's hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -63,8 +72,10 @@ pub struct GroupState {
     pub change: u64,
     /// The aggregate window, in parts of a segment.
     pub window_parts: u64,
-    /// Of it, what members have that repair losses.
+    /// The part of it that members hold while they repair losses.
     pub frozen_parts: u64,
+    /// What this connection holds of that.
+    pub own_frozen_parts: u64,
     /// Members, and those that send.
     pub members: (u16, u16),
 }
@@ -122,10 +133,11 @@ impl Hook {
 
 #[cfg(feature = "bpf")]
 impl GroupState {
-    fn from_notes([change, window_parts, frozen_parts, members]: [u64; 4]) -> Option<Self> {
+    fn from_notes([change, window_parts, frozen, members]: [u64; 4]) -> Option<Self> {
         let place = u32::try_from(members >> 32).ok().filter(|place| *place != 0)?;
         #[expect(clippy::cast_possible_truncation, reason = "the low bits are wanted")]
         let members = ((members >> 16) as u16, members as u16);
-        Some(Self { place, change, window_parts, frozen_parts, members })
+        let (frozen_parts, own_frozen_parts) = (frozen & u64::from(u32::MAX), frozen >> 32);
+        Some(Self { place, change, window_parts, frozen_parts, own_frozen_parts, members })
     }
 }

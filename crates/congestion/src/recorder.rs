@@ -1,6 +1,7 @@
 //! Records what the controls in the kernel do.
 
 use crate::kernel::ours;
+use crate::record::Recording;
 use crate::{Error, Record};
 use bpf::{BpfError, MapCore as _, MapFlags, RingBufferBuilder};
 use std::cell::RefCell;
@@ -14,7 +15,7 @@ use std::time::Duration;
 pub struct Recorder {
     /// The thread works while this is there.
     ending: Option<Sender<()>>,
-    thread: Option<JoinHandle<Result<Vec<Record>, BpfError>>>,
+    thread: Option<JoinHandle<Result<Recording, BpfError>>>,
 }
 
 /// How often records are collected. Meanwhile, the kernel has room for 40000.
@@ -41,10 +42,11 @@ impl Recorder {
             while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 ring.consume()?;
             }
+            let lost = lost()?;
             want(0, None)?;
             ring.consume()?;
             drop(ring);
-            Ok(records.into_inner())
+            Ok(Recording { records: records.into_inner(), lost })
         };
         let thread = thread::Builder::new().name("recorder".to_owned()).spawn(collect);
         let thread = thread.map_err(|error| failed(&error))?;
@@ -58,12 +60,12 @@ impl Recorder {
     ///
     /// # Panics
     /// If its thread has panicked.
-    pub fn stop(mut self) -> Result<Vec<Record>, Error> {
+    pub fn stop(mut self) -> Result<Recording, Error> {
         let records = self.end().expect("it is stopped once");
         records.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(|error| failed(&error))
     }
 
-    fn end(&mut self) -> Option<thread::Result<Result<Vec<Record>, BpfError>>> {
+    fn end(&mut self) -> Option<thread::Result<Result<Recording, BpfError>>> {
         self.ending.take();
         Some(self.thread.take()?.join())
     }
@@ -78,10 +80,17 @@ impl Drop for Recorder {
 
 /// Says whose calls are to be recorded: those of a network namespace, by its inode number; none if that is zero.
 fn want(namespace: u32, port: Option<u16>) -> Result<(), BpfError> {
-    let mut wanted = [0; 8];
+    // The last word counts lost records.
+    let mut wanted = [0; 16];
     wanted[..4].copy_from_slice(&namespace.to_ne_bytes());
-    wanted[4..].copy_from_slice(&u32::from(port.unwrap_or(0)).to_ne_bytes());
+    wanted[4..8].copy_from_slice(&u32::from(port.unwrap_or(0)).to_ne_bytes());
     Ok(ours().map("recording")?.update(&0_u32.to_ne_bytes(), &wanted, MapFlags::ANY)?)
+}
+
+/// Records for which there was no room.
+fn lost() -> Result<u64, BpfError> {
+    let wanted = ours().map("recording")?.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?;
+    Ok(bpf::words(&wanted.unwrap_or_default()).nth(1).unwrap_or_default())
 }
 
 fn failed(error: &dyn std::error::Error) -> Error {

@@ -21,7 +21,7 @@ mod sender;
 mod wire;
 
 pub use buffer_table::BufferTable;
-pub use congestion::{AggregateLaw, Congestion, GroupTerms, InvalidTerms, Mode, PARTS, Sharing, group_of};
+pub use congestion::{Congestion, group_of};
 pub use connection::{Connection, ConnectionError, Counters};
 pub use connection_observer::ConnectionObserver;
 pub use lane_wakers::LaneWakers;

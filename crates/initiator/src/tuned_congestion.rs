@@ -2,7 +2,8 @@
 
 use client::{Config, Connections, Tuning};
 use congestion::{Control, Offered};
-use framing::{Congestion, Mode, PARTS};
+use framing::Congestion;
+use policy::law::{Mode, PARTS};
 use policy::tuner::BBR_CONNECTIONS_MAX;
 
 /// Those to use instead of BBR where many connections are wanted, the preferred first.
@@ -11,7 +12,6 @@ const FOR_MANY: [&str; 2] = ["cubic", "reno"];
 /// Chooses the congestion control of connections that are tuned, unless the user has: not BBR, but with leave for the tuner
 /// to use it. However BBR was chosen, few connections use it.
 pub(crate) fn choose(config: &mut Config, offered: &Offered) {
-    offered.settle(&mut config.socket.congestion);
     if config.connections != Connections::Auto {
         return;
     }

@@ -2,13 +2,13 @@
 
 use crate::experiment::Quantity;
 use crate::namespace::Namespace;
-use congestion::{Control, GroupState, Hook, Record, Recorder};
-use framing::{AggregateLaw, Congestion, Mode, PARTS, Sharing};
+use congestion::{Control, GroupState, Hook, Record, Recorder, Recording};
+use framing::Congestion;
 use observe::statistics::jain_index;
 use pdu::{Duration, Instant};
-use policy::law::ensemble::{self, Aggregate, Member};
+use policy::law::ensemble::{Aggregate, Member};
 use policy::law::replay::{self, Comparison, Event, Replay};
-use policy::law::{Bic, Fast, Flow, Hstcp, Htcp, Law, Reno, Scalable, State, Westwood};
+use policy::law::{Bic, Fast, Flow, GroupTerms, Hstcp, Htcp, Law, PARTS, Reno, Scalable, State, Westwood};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -45,8 +45,8 @@ impl LawCheck {
     /// # Errors
     /// If something of it is missing.
     pub fn end(self) -> Result<BTreeMap<Quantity, f64>, String> {
-        let mut records = self.recorder.stop().map_err(|error| error.to_string())?;
-        check_complete(&mut records)?;
+        let Recording { mut records, lost } = self.recorder.stop().map_err(|error| error.to_string())?;
+        check_complete(&mut records, lost)?;
         let fairness = window_fairness(&records);
         let mut quantities = quantities(&compare(self.control, &self.congestion, records)?);
         quantities.extend(fairness.map(|index| (Quantity::WindowFairness, index)));
@@ -63,20 +63,22 @@ fn compare(control: Control, congestion: &Congestion, records: Vec<Record>) -> R
         Control::Htcp => of_each(&records, Htcp::new),
         Control::Westwood => of_each(&records, Westwood::new),
         Control::Fast => of_fast(records, congestion.terms.alpha.unwrap_or(ALPHA)),
-        Control::Fair => of_groups(records, terms(congestion))?,
+        Control::Fair => of_groups(records, congestion.terms)?,
     })
 }
 
 /// Sorts by connection and number, none of which may be missing.
-fn check_complete(records: &mut [Record]) -> Result<(), String> {
+fn check_complete(records: &mut [Record], lost: u64) -> Result<(), String> {
     records.sort_by_key(|record| (record.ports, record.number));
-    let lost = records.windows(2).filter(|pair| {
+    let gaps = records.windows(2).filter(|pair| {
         let [first, second] = pair else { return false };
         first.ports == second.ports && second.number != first.number + 1
     });
-    match lost.count() {
-        0 => Ok(()),
-        gaps => Err(format!("records of the congestion control are missing in {gaps} places")),
+    match (lost, gaps.count()) {
+        (0, 0) => Ok(()),
+        (lost, gaps) => {
+            Err(format!("{lost} records of the congestion control are missing, and there are {gaps} gaps"))
+        }
     }
 }
 
@@ -130,13 +132,14 @@ fn of_fast(mut records: Vec<Record>, alpha: u32) -> Comparison {
 }
 
 /// The changes of a group follow one another as the lock let them.
-fn of_groups(mut records: Vec<Record>, terms: ensemble::Terms) -> Result<Comparison, String> {
+fn of_groups(mut records: Vec<Record>, terms: GroupTerms) -> Result<Comparison, String> {
     let order = |record: &Record| record.group.map(|group| (group.place, group.change));
     check_members(&records)?;
     records.sort_by_key(|record| (order(record), record.at_ns));
     let mut groups: BTreeMap<u32, Rc<RefCell<Aggregate>>> = BTreeMap::new();
     let mut connections: BTreeMap<(u16, u16), Replay<Member>> = BTreeMap::new();
     let mut comparison = Comparison::default();
+    let mut held = BTreeMap::new();
     for record in &records {
         let Some(group) = record.group else { continue };
         let flow = flow(record);
@@ -144,12 +147,13 @@ fn of_groups(mut records: Vec<Record>, terms: ensemble::Terms) -> Result<Compari
         let replay = connections.entry(record.ports);
         let replay = replay.or_insert_with(|| Replay::of(Member::join(aggregate, &flow)));
         replay.follow(&event(record));
-        let aggregate = aggregate.borrow();
-        check_frozen(&group, &aggregate)?;
-        comparison.windows.push(replay::Error {
-            window: parts(group.window_parts),
-            difference: (parts(group.window_parts) - aggregate.window()).abs(),
-        });
+        held.insert((group.place, record.ports), group.own_frozen_parts);
+        check_held(&group, &held)?;
+        if matches!(record.hook, Hook::CongAvoid(_)) && record.is_window_used {
+            let window = parts(group.window_parts);
+            let difference = (window - aggregate.borrow().window()).abs();
+            comparison.windows.push(replay::Error { window, difference });
+        }
     }
     Ok(connections.into_values().map(Replay::end).fold(comparison, Comparison::and))
 }
@@ -166,32 +170,16 @@ fn check_members(records: &[Record]) -> Result<(), String> {
     }
 }
 
-/// What is set aside for members that repair losses is the sum of what each has, at any time.
-fn check_frozen(group: &GroupState, aggregate: &Aggregate) -> Result<(), String> {
-    let (control, law) = (parts(group.frozen_parts), aggregate.frozen());
-    match (control - law).abs() <= 2.0 {
+/// What a group holds for repairs is the sum of what its members hold, after each change.
+fn check_held(group: &GroupState, held: &BTreeMap<(u32, (u16, u16)), u64>) -> Result<(), String> {
+    let of_group = held.range((group.place, (0, 0))..=(group.place, (u16::MAX, u16::MAX)));
+    let sum: u64 = of_group.map(|(_, parts)| parts).sum();
+    match sum == group.frozen_parts {
         true => Ok(()),
         false => Err(format!(
-            "after change {} of the group, {control} segments are set aside for repairs, and its members have {law}",
-            group.change
+            "after change {} a group holds {} parts of segments for repairs, and its members {sum}",
+            group.change, group.frozen_parts
         )),
-    }
-}
-
-fn terms(congestion: &Congestion) -> ensemble::Terms {
-    let terms = &congestion.terms;
-    ensemble::Terms {
-        mode: match terms.mode {
-            Mode::Fair => ensemble::Mode::Fair,
-            Mode::Weight(flows) => ensemble::Mode::Weight(parts(flows.into())),
-            Mode::Single => ensemble::Mode::Single,
-            Mode::Conservative => ensemble::Mode::Conservative,
-        },
-        law: match terms.law {
-            AggregateLaw::Reno => ensemble::AggregateLaw::Reno,
-            AggregateLaw::Cubic => ensemble::AggregateLaw::Cubic,
-        },
-        is_equal: terms.sharing == Sharing::Equal,
     }
 }
 
@@ -235,7 +223,7 @@ fn event(record: &Record) -> Event {
         // CA_EVENT_TX_START
         Hook::CwndEvent(0) => replay::Hook::TxStart,
         Hook::CwndEvent(_) => replay::Hook::Other,
-        Hook::UndoCwnd(_) => replay::Hook::UndoCwnd,
+        Hook::UndoCwnd(window) => replay::Hook::UndoCwnd(window),
     };
     Event { flow: flow(record), hook, window: record.window.1, ssthresh: record.ssthresh.1 }
 }

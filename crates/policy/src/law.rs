@@ -7,6 +7,7 @@
 mod bic;
 pub mod ensemble;
 mod fast;
+mod group_terms;
 mod hstcp;
 mod htcp;
 mod reno;
@@ -16,6 +17,7 @@ mod westwood;
 
 pub use bic::Bic;
 pub use fast::Fast;
+pub use group_terms::{AggregateLaw, GroupTerms, InvalidTerms, Mode, PARTS, Sharing};
 pub use hstcp::Hstcp;
 pub use htcp::Htcp;
 pub use reno::Reno;

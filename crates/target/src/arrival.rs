@@ -81,7 +81,8 @@ async fn carry(
         return driver.node().lane_closed(driver.tsih(), cid);
     };
     if shard.socket.congestion.is_some() {
-        let group = group_of((driver.tsih(), portal), peer.ip());
+        let session = (&established.identity.target_name, driver.tsih());
+        let group = group_of(session, (portal, peer.ip()));
         // The connection works without its group, too.
         if let Err(error) = transport::apply(&SocketOptions { group, ..shard.socket.clone() }, &stream) {
             tracing::warn!(%peer, %error, "a socket option was refused");

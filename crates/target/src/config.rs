@@ -273,7 +273,7 @@ impl Negotiation {
 pub struct SocketConfig {
     /// Congestion control: a name, and for one with groups (rw_fair, rw_fast) their terms, `rw_fair:single,cubic`. The
     /// system's default if missing.
-    #[serde(deserialize_with = "congestion")]
+    #[serde(deserialize_with = "deserialize_congestion")]
     pub congestion: Option<Congestion>,
     /// `SO_SNDBUF`, for experiments: disables the kernel's own tuning.
     pub send_buffer: Option<u32>,
@@ -286,9 +286,11 @@ pub struct SocketConfig {
     pub retransmission_timeout_min_ms: Option<u16>,
 }
 
-fn congestion<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Congestion>, D::Error> {
+fn deserialize_congestion<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Congestion>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    text.parse().map(Some).map_err(D::Error::custom)
+    congestion::parse(&text).map(Some).map_err(D::Error::custom)
 }
 
 impl SocketConfig {

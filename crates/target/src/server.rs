@@ -11,7 +11,6 @@ use crate::shard::{self, Message, ShardPlan};
 use crate::shutdown::ShutdownReport;
 use crate::state_directory::{StateDirectory, StateError};
 use block::Slab;
-use congestion::Offered;
 use device::Memory;
 use framing::SocketOptionsError;
 use std::io;
@@ -81,9 +80,8 @@ impl Server {
     ///
     /// # Errors
     /// As those of [`start`](Self::start).
-    pub async fn start_observed(mut config: Config, observers: Observers) -> Result<Self, StartError> {
+    pub async fn start_observed(config: Config, observers: Observers) -> Result<Self, StartError> {
         config.validate()?;
-        Offered::here().settle(&mut config.socket.congestion);
         let offer = config.offer()?;
         let state = config.state_directory().map(StateDirectory::open).transpose()?;
         let listeners = listen(&config)?;

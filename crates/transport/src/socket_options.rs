@@ -5,6 +5,7 @@ use crate::retransmission_timeout;
 use crate::socket_buffer::SocketBuffer;
 use ::congestion::Control;
 use framing::{Congestion, SocketOptions, SocketOptionsError};
+use policy::law::GroupTerms;
 use socket2::{SockRef, TcpKeepalive};
 use std::fmt::Display;
 use std::io;
@@ -45,28 +46,44 @@ pub fn apply(options: &SocketOptions, socket: &impl AsFd) -> Result<(), SocketOp
     Ok(())
 }
 
-/// Chooses the congestion control, and the group under it, none if that is zero. A socket joins its group when it begins
-/// with a control, so one that has it already begins anew.
+/// Chooses the congestion control, and the group under it, none if that is zero. Where one of ours cannot be used, one of
+/// the kernel's own is, and a warning says so once.
 ///
 /// # Errors
-/// If the kernel has no such control, or no such groups.
+/// If the kernel refuses a control that is not ours.
 pub fn choose(congestion: &Congestion, group: u64, socket: &impl AsFd) -> Result<(), SocketOptionsError> {
-    let (socket, Congestion { name, terms }) = (SockRef::from(socket), congestion);
-    let control = Control::named(name).filter(|control| group != 0 && control.has_groups());
-    if control.is_some() {
-        let named = congestion::name_group(socket.as_fd(), group, *terms).map_err(io::Error::other);
-        set("the group of TCP_CONGESTION", congestion, named)?;
-        if congestion_of(&*socket).is_ok_and(|in_force| in_force == *name) {
-            set("TCP_CONGESTION", BETWEEN, socket.set_tcp_congestion(BETWEEN.as_bytes()))?;
+    let Some(control) = Control::named(&congestion.name) else {
+        return set_congestion(&congestion.name, socket);
+    };
+    match choose_ours(control, congestion.terms, group, socket) {
+        Ok(()) => Ok(()),
+        Err(error) => set_congestion(control.instead(&error), socket),
+    }
+}
+
+/// A socket joins its group when it begins with a control, so one that has it already begins anew.
+fn choose_ours(
+    control: Control,
+    terms: GroupTerms,
+    group: u64,
+    socket: &impl AsFd,
+) -> Result<(), congestion::Error> {
+    let name = control.name();
+    if control.has_groups() && (group != 0 || terms.is_of_host) {
+        congestion::name_group(socket.as_fd(), group, terms)?;
+        if congestion_of(socket).is_ok_and(|in_force| in_force == name) {
+            // If this fails, the socket keeps the group that it has.
+            let _ = set_congestion(BETWEEN, socket);
         }
     }
-    let chosen = socket.set_tcp_congestion(name.as_bytes()).map_err(|error| match Control::named(name) {
-        Some(control) if error.kind() == io::ErrorKind::NotFound => {
-            io::Error::other(congestion::Error::NotLoaded(control))
-        }
-        _ => error,
-    });
-    set("TCP_CONGESTION", congestion, chosen)
+    set_congestion(name, socket).map_err(|error| match error.source.kind() {
+        io::ErrorKind::NotFound => congestion::Error::NotLoaded(control),
+        _ => congestion::Error::Refused { what: "choose", control, problem: error.source.to_string() },
+    })
+}
+
+fn set_congestion(name: &str, socket: &impl AsFd) -> Result<(), SocketOptionsError> {
+    set("TCP_CONGESTION", name, SockRef::from(socket).set_tcp_congestion(name.as_bytes()))
 }
 
 /// A congestion control that every kernel has.

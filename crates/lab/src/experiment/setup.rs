@@ -337,8 +337,7 @@ impl Setup {
         if self.congestion_control.is_empty() {
             return Err("setup.congestion_control is empty, but must be a name, such as cubic".to_owned());
         }
-        self.congestion_control
-            .parse::<Congestion>()
+        congestion::parse(&self.congestion_control)
             .map_err(|error| format!("setup.congestion_control: {error}"))?;
         let measured = match (&self.streams, &self.scsi, &self.program) {
             (Some(streams), None, None) => {

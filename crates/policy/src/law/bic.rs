@@ -20,11 +20,12 @@ const STEPS: f64 = 4.0;
 
 impl Law for Bic {
     fn ssthresh(&mut self, flow: &Flow) -> f64 {
+        let window = flow.window.floor();
         self.earlier_window_max = self.window_max;
-        let is_earlier = flow.window < self.window_max;
-        self.window_max = if is_earlier { flow.window * (1.0 + REMAINS) / 2.0 } else { flow.window };
-        let remains = if flow.window <= LOW_WINDOW { 0.5 } else { REMAINS };
-        (flow.window * remains).floor().max(WINDOW_MIN)
+        let is_earlier = window < self.window_max;
+        self.window_max = if is_earlier { (window * (1.0 + REMAINS) / 2.0).floor() } else { window };
+        let remains = if window <= LOW_WINDOW { 0.5 } else { REMAINS };
+        (window * remains).floor().max(WINDOW_MIN)
     }
 
     fn growth(&mut self, flow: &Flow) -> f64 {

@@ -35,8 +35,8 @@ pub enum Hook {
     TxStart,
     /// Something that no law here reacts to.
     Other,
-    /// A mistake.
-    UndoCwnd,
+    /// A mistake: the control returned this window.
+    UndoCwnd(u32),
 }
 
 /// How well a control follows its law.
@@ -44,7 +44,7 @@ pub enum Hook {
 pub struct Comparison {
     /// How far the law's window was from the control's after each acknowledgement that let the window grow.
     pub windows: Vec<Error>,
-    /// The same for the windows after losses.
+    /// The same for the windows after losses, and after those that were none.
     pub reductions: Vec<Error>,
     /// How often the law's window was set to the control's, because the kernel had moved it: after repairs, silences and
     /// mistakes.
@@ -114,10 +114,8 @@ impl<L: Law> Replay<L> {
         let mut flow = self.resynchronised(event);
         let mut control = Some((event.window.into(), event.ssthresh.into()));
         match event.hook {
-            Hook::CongAvoid(acked) => {
-                if flow.is_window_used {
-                    self.law.cong_avoid(&mut flow, acked);
-                }
+            Hook::CongAvoid(acked) if flow.is_window_used => {
+                self.law.cong_avoid(&mut flow, acked);
                 self.comparison.windows.push(Error::between(event.window, flow.window));
             }
             Hook::Ssthresh(window) => {
@@ -125,14 +123,14 @@ impl<L: Law> Replay<L> {
                 // The kernel goes there.
                 control = None;
             }
-            Hook::UndoCwnd => {
-                self.law.undo_cwnd(&flow);
+            Hook::UndoCwnd(window) => {
+                self.comparison.reductions.push(Error::between(window, self.law.undo_cwnd(&flow)));
             }
             Hook::TxStart => self.law.tx_start(&mut flow),
             Hook::PktsAcked(rtt) => self.law.pkts_acked(&mut flow, rtt),
             Hook::SetState(state) => self.law.set_state(&flow, state),
             Hook::Release => self.law.release(&flow),
-            Hook::Init | Hook::Other => {}
+            Hook::CongAvoid(_) | Hook::Init | Hook::Other => {}
         }
         (self.window, self.ssthresh) = (flow.window, flow.ssthresh);
         self.control = control.filter(|_| !event.flow.state.is_reducing());

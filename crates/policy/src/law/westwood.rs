@@ -28,7 +28,7 @@ impl Law for Westwood {
     fn ssthresh(&mut self, flow: &Flow) -> f64 {
         let measured = self.bandwidth.zip(self.rtt_min);
         let window = measured.map_or(flow.window / 2.0, |(bandwidth, rtt)| bandwidth * rtt.as_secs_f64());
-        window.floor().max(WINDOW_MIN)
+        window.min(flow.window).floor().max(WINDOW_MIN)
     }
 
     fn growth(&mut self, _: &Flow) -> f64 {

@@ -3,20 +3,21 @@
 use crate::error::missing;
 use crate::{BpfError, Compiled};
 use libbpf_rs::{MapCore as _, MapHandle, MapType, ObjectBuilder, OpenObject, libbpf_sys};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 /// A folder of a BPF file system: in it, the links of struct_ops by their names, and a folder `maps`. A program stays
 /// while its link has a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lasting {
+pub struct Pinned {
     folder: PathBuf,
 }
 
 const MAPS: &str = "maps";
 
-impl Lasting {
+impl Pinned {
     /// Those of this folder, which need not exist.
     #[must_use]
     pub fn of(folder: impl Into<PathBuf>) -> Self {
@@ -30,7 +31,19 @@ impl Lasting {
     /// If the kernel refuses the programs; if the struct_ops is there already, or one of the same name by somebody else.
     pub fn load(&self, name: &str, compiled: &Compiled, shared: &[&str]) -> Result<(), BpfError> {
         libbpf_rs::set_print(None);
-        fs::create_dir_all(self.maps())?;
+        for folder in [self.folder.clone(), self.maps()] {
+            fs::create_dir_all(&folder)?;
+            // Whatever the umask is.
+            fs::set_permissions(&folder, Permissions::from_mode(0o755))?;
+        }
+        let loaded = self.load_into_folder(name, compiled, shared);
+        if loaded.is_err() {
+            self.tidy_up()?;
+        }
+        loaded
+    }
+
+    fn load_into_folder(&self, name: &str, compiled: &Compiled, shared: &[&str]) -> Result<(), BpfError> {
         let mut open = ObjectBuilder::default().open_memory(&compiled.0)?;
         self.share(&mut open, shared)?;
         let mut object = open.load()?;
@@ -73,6 +86,11 @@ impl Lasting {
     /// If it is not there, or the file system does not allow it.
     pub fn unload(&self, name: &str) -> io::Result<()> {
         fs::remove_file(self.folder.join(name))?;
+        self.tidy_up()
+    }
+
+    /// Removes maps that nothing uses.
+    fn tidy_up(&self) -> io::Result<()> {
         if self.loaded()?.is_empty() {
             fs::remove_dir_all(self.maps())?;
             fs::remove_dir(&self.folder)?;
