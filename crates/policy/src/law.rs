@@ -152,6 +152,21 @@ mod tests {
     }
 
     #[test]
+    fn counting_acknowledgements_instead_of_segments_doubles_that_if_every_other_one_is_delayed() {
+        let mut flow = flow(8333.0);
+        flow.window = Reno.ssthresh(&flow);
+        let mut round_trips = 0;
+        while flow.window < 8333.0 {
+            // A window of acknowledgements, each of two segments and counted as one.
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small window")]
+            let acknowledgements = flow.window as u32 / 2;
+            Reno.cong_avoid(&mut flow, acknowledgements);
+            round_trips += 1;
+        }
+        assert!((8330..8345).contains(&round_trips), "{round_trips}");
+    }
+
+    #[test]
     fn scalables_time_to_recover_does_not_depend_on_the_window() {
         let [small, large] = [1_000.0, 100_000.0].map(|window| round_trips_to_recover(&mut Scalable, window));
         assert_eq!(small, large);
@@ -167,17 +182,22 @@ mod tests {
 
     #[test]
     fn fast_settles_where_alpha_segments_of_each_flow_are_in_the_queue() {
-        // A path of 40 ms and 1000 segments per round trip: with 50 in the queue, the window is 1050.
+        // Four flows over 40 ms, with 1000 segments per round trip: 200 in the queue make 48 ms and windows of 300.
         let (base, rate) = (0.04, 25_000.0);
-        let (mut fast, mut flow) = (Fast::new(50), flow(500.0));
-        for _ in 0..100_000 {
-            let rtt = Duration::from_secs_f64((flow.window / rate).max(base));
+        let mut flows = [(); 4].map(|()| (Fast::new(50), flow(100.0)));
+        let mut rtt = Duration::from_secs_f64(base);
+        for step in 0..200_000 {
+            let (fast, flow) = &mut flows[step % 4];
             flow.srtt = rtt;
-            fast.pkts_acked(&mut flow, Some(rtt));
-            fast.cong_avoid(&mut flow, 1);
+            fast.pkts_acked(flow, Some(rtt));
+            fast.cong_avoid(flow, 1);
+            let windows: f64 = flows.iter().map(|(_, flow)| flow.window).sum();
+            rtt = Duration::from_secs_f64((windows / rate).max(base));
             // The path delivers so many segments a second.
-            flow.now += Duration::from_secs_f64(1.0 / rate);
+            flows.iter_mut().for_each(|(_, flow)| flow.now += Duration::from_secs_f64(1.0 / rate));
         }
-        assert!((flow.window - 1050.0).abs() < 5.0, "{}", flow.window);
+        assert!((rtt.as_secs_f64() - 0.048).abs() < 0.0005, "{rtt:?}");
+        let windows = flows.map(|(_, flow)| flow.window);
+        assert!(windows.iter().all(|window| (window - 300.0).abs() < 10.0), "{windows:?}");
     }
 }

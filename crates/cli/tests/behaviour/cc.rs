@@ -1,7 +1,10 @@
 //! Congestion controls of our own, from the command line.
 
-use crate::world::{Folder, MIB, Server, noise, ropewalk, run};
+#[cfg(feature = "bpf")]
+use crate::world::{Folder, MIB, TARGET, noise, ropewalk};
+use crate::world::{Server, run};
 use serde_json::Value;
+#[cfg(feature = "bpf")]
 use std::process::Stdio;
 
 #[test]
@@ -54,9 +57,20 @@ fn in_place_of_a_control_that_is_not_loaded_one_of_the_kernels_own_is_used_with_
     assert_eq!(told.matches(warning).count(), 1, "{told}");
 }
 
+/// The terms of the groups that have connections.
+#[cfg(feature = "bpf")]
+fn groups() -> Vec<Value> {
+    let status = run(&["cc", "status", "--json"]).expect(0).json_lines().remove(0);
+    let groups = status["groups"].as_array().unwrap().iter();
+    groups
+        .filter(|group| group["connections"].as_u64().unwrap() > 0)
+        .map(|group| group["terms"].clone())
+        .collect()
+}
+
 #[cfg(feature = "bpf")]
 #[test]
-fn what_root_has_loaded_is_used_in_groups_until_it_is_unloaded() {
+fn both_ends_of_a_session_have_groups_and_go_on_when_the_control_is_unloaded() {
     use requirement::{Need, skip};
 
     if available().iter().any(|name| name == "rw_fair") {
@@ -69,26 +83,21 @@ fn what_root_has_loaded_is_used_in_groups_until_it_is_unloaded() {
     }
     let again = run(&["cc", "load", "rw_fair"]).expect(1).stderr();
     assert!(again.contains("rw_fair is loaded already"), "{again}");
-    let (server, folder) = (Server::with_luns(&["0=ram:8MiB"]), Folder::new());
-    let (controls, told) = in_force("rw_fair:single", &server.url(0));
+    let serve = ["--target", TARGET, "--lun", "0=ram:8MiB", "--congestion", "rw_fair:single,cubic"];
+    let (server, folder) = (Server::with(&serve), Folder::new());
+    let (controls, told) = in_force("rw_fair", &server.url(0));
     assert_eq!((controls, told), (vec!["rw_fair".into(), "rw_fair".into()], String::new()));
-    let disk = folder.write("disk", &noise(8 * MIB));
-    let copied = ["copy", "--congestion", "rw_fair:cubic", "--connections", "4", &disk, &server.url(0)];
-    run(&copied).expect(0);
-    // A copy that waits, so that its group can be seen.
-    let slow =
-        ["copy", "--bwlimit", "4M", "--overwrite", "--congestion", "rw_fair:weight=2", &disk, &server.url(0)];
-    let mut waiting = ropewalk(&slow).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let group = loop {
-        let status = run(&["cc", "status", "--json"]).expect(0).json_lines().remove(0);
-        let groups = status["groups"].as_array().unwrap();
-        if let Some(group) = groups.iter().find(|group| group["terms"] == "weight=2") {
-            break group.clone();
-        }
-        assert!(waiting.try_wait().unwrap().is_none(), "{status}");
-    };
-    assert!(group["connections"].as_u64().unwrap() >= 1, "{group}");
-    assert!(waiting.wait().unwrap().success());
+    // A copy that waits, so that its groups can be seen.
+    let (disk, url) = (folder.write("disk", &noise(8 * MIB)), server.url(0));
+    let copy = ["copy", "--bwlimit", "4M", "--congestion", "rw_fair:weight=2", &disk, &url];
+    let mut copy = ropewalk(&copy).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let both = ["weight=2", "single,cubic"].map(Value::from);
+    while !both.iter().all(|terms| groups().contains(terms)) {
+        assert!(copy.try_wait().unwrap().is_none(), "{:?}", groups());
+    }
     run(&["cc", "unload", "rw_fair"]).expect(0);
     assert!(!available().iter().any(|name| name == "rw_fair"));
+    assert!(copy.wait().unwrap().success());
+    // The server has used it, and goes on without it.
+    assert_eq!(in_force("cubic", &url).0, ["cubic", "cubic"]);
 }
