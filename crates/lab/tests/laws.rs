@@ -2,10 +2,19 @@
 #![cfg(feature = "bpf")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+#[path = "behaviour/world/mod.rs"]
+#[allow(dead_code, reason = "the other programs use the rest")]
+mod world;
+
 use congestion::{Control, Offered};
 use requirement::{Need, skip};
-use ropewalk_lab::{Experiment, Form, Quantity, Rights, RunOutcome, execute};
+use ropewalk_lab::netem::PathModel;
+use ropewalk_lab::{Congestion, Experiment, Form, Lab, Quantity, Rights, RunOutcome, Topology, execute};
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use world::{link, topology};
 
 /// A path with losses, at a rate that any machine keeps up with.
 const EXPERIMENT: &str = r#"
@@ -93,4 +102,49 @@ fn what_cannot_be_recorded_is_invalid() {
     let Some(_loaded) = Loaded::all() else { return };
     let outcome = run("cubic");
     assert!(outcome.reasons.contains(&"cubic has no model here".to_owned()), "{:?}", outcome.reasons);
+}
+
+/// Bytes that a connection may send until something is to have happened: half a minute at the path's rate.
+const BYTES_MAX: usize = 40 << 20;
+
+#[test]
+fn members_on_another_path_leave_the_group() {
+    let Some(_loaded) = Loaded::all() else { return };
+    let topology = Topology {
+        second: Some(PathModel::symmetric(link(10, Duration::from_millis(40)))),
+        addresses: 2,
+        ..topology(link(10, Duration::from_millis(10)))
+    };
+    let lab = Lab::build(&topology, None).unwrap();
+    let listeners: Vec<_> = (lab.server.addresses.iter().take(2))
+        .map(|address| lab.server.namespace.run(|| TcpListener::bind((*address, 0))).unwrap().unwrap())
+        .collect();
+    let addresses = listeners.iter().map(|listener| listener.local_addr().unwrap());
+    // Two connections over each path, which somebody has put into one group.
+    let mut senders: Vec<_> = addresses
+        .flat_map(|address| [address; 2])
+        .map(|address| lab.client.namespace.run(|| TcpStream::connect(address)).unwrap().unwrap())
+        .collect();
+    let receivers: Vec<_> =
+        listeners.iter().flat_map(|listener| [(); 2].map(|()| listener.accept().unwrap().0)).collect();
+    for sender in &mut senders {
+        transport::choose(&Congestion::named("rw_fair"), 7, sender).unwrap();
+        sender.set_nonblocking(true).unwrap();
+    }
+    let group = || congestion::groups().unwrap().into_iter().find(|group| group.key.group == 7).unwrap();
+    assert_eq!(group().members, 4);
+    std::thread::scope(|scope| {
+        for mut receiver in receivers {
+            scope.spawn(move || std::io::copy(&mut receiver, &mut std::io::sink()));
+        }
+        let mut sent = 0;
+        while group().split_members < 2 && sent < BYTES_MAX {
+            for sender in &mut senders {
+                sent += sender.write(&[0; 4096]).unwrap_or(0);
+            }
+        }
+        let group = group();
+        assert_eq!((group.members, group.split_members), (2, 2), "after {sent} bytes: {group:?}");
+        senders.clear();
+    });
 }
