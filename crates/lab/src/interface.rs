@@ -36,8 +36,8 @@ pub(crate) struct HostInterface {
     /// The addresses of the other host. They are preset, so that no first packet waits for an answer from across the
     /// path.
     pub neighbours: Vec<IpAddr>,
-    /// The congestion control of connections that choose none themselves.
-    pub congestion_control: Option<String>,
+    /// Of the routes to the other host; without any, there are no routes of their own.
+    pub metrics: Vec<RouteMetric>,
 }
 
 /// Building takes milliseconds.
@@ -63,9 +63,11 @@ impl HostInterface {
             self.add_neighbours(&netlink, index).await
         })?;
         wait_for_addresses(host)?;
-        if let Some(name) = &self.congestion_control {
-            let outcome = configure(host, async |netlink| self.add_routes(&netlink, index, name).await);
-            outcome.map_err(|error| io::Error::other(format!("the congestion control {name}: {error}")))?;
+        if !self.metrics.is_empty() {
+            let outcome = configure(host, async |netlink| self.add_routes(&netlink, index).await);
+            outcome.map_err(|error| {
+                io::Error::other(format!("cannot make routes with {:?}: {error}", self.metrics))
+            })?;
         }
         let host_end = host.run(|| PacketSocket::open(HOST_INTERFACE))??;
         let relay_end = relay.run(|| PacketSocket::open(relay_interface(self.host)))??;
@@ -112,14 +114,8 @@ impl HostInterface {
         Ok(())
     }
 
-    /// Adds routes. A route can name any congestion control of the system (ip-route(8), `congctl`), while a namespace
-    /// may choose only those that the system allows to everybody (`net.ipv4.tcp_congestion_control`).
-    async fn add_routes(
-        &self,
-        netlink: &Handle,
-        index: u32,
-        congestion_control: &str,
-    ) -> Result<(), rtnetlink::Error> {
+    /// Adds routes with these metrics.
+    async fn add_routes(&self, netlink: &Handle, index: u32) -> Result<(), rtnetlink::Error> {
         for neighbour in &self.neighbours {
             let mut route = match neighbour {
                 IpAddr::V4(address) => {
@@ -130,8 +126,8 @@ impl HostInterface {
                 }
             };
             route.header.scope = RouteScope::Link;
-            let metric = RouteMetric::CcAlgo(congestion_control.to_owned());
-            route.attributes.extend([RouteAttribute::Oif(index), RouteAttribute::Metrics(vec![metric])]);
+            let metrics = RouteAttribute::Metrics(self.metrics.clone());
+            route.attributes.extend([RouteAttribute::Oif(index), metrics]);
             netlink.route().add(route).execute().await?;
         }
         Ok(())

@@ -86,7 +86,7 @@ impl LabHost {
             segmentation: topology.segmentation,
             addresses: addresses(host),
             neighbours: addresses(host.other()),
-            congestion_control: topology.congestion_control.clone(),
+            metrics: topology.route_metrics(),
         };
         interface.build(&namespace, middle)?;
         let addresses = interface.addresses;

@@ -1,6 +1,7 @@
 //! Two hosts and the path between them.
 
 use netem::PathModel;
+use rtnetlink::packet_route::route::RouteMetric;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -25,6 +26,8 @@ pub struct Topology {
     /// The congestion control of connections that choose none themselves, at both ends; the system's default if
     /// missing.
     pub congestion_control: Option<String>,
+    /// Hosts acknowledge each segment at once, instead of every other one (ip-route(8), `quickack`).
+    pub acknowledge_each: bool,
     /// The limit of TCP's buffer autotuning, in either direction: at least twice the path's bandwidth-delay product, or
     /// the buffer is the bottleneck.
     pub tcp_buffer_bytes_max: u32,
@@ -91,8 +94,20 @@ impl Topology {
             addresses: 1,
             ip: IpVersion::default(),
             congestion_control: None,
+            acknowledge_each: false,
             tcp_buffer_bytes_max: TCP_BUFFER_BYTES_MAX,
         }
+    }
+
+    /// The metrics of the hosts' routes to each other. A route can name any congestion control of the system
+    /// (ip-route(8), `congctl`), while a namespace may choose only those that the system allows to everybody
+    /// (`net.ipv4.tcp_congestion_control`).
+    pub(crate) fn route_metrics(&self) -> Vec<RouteMetric> {
+        let congestion_control = self.congestion_control.clone().map(RouteMetric::CcAlgo);
+        congestion_control
+            .into_iter()
+            .chain(self.acknowledge_each.then_some(RouteMetric::QuickAck(1)))
+            .collect()
     }
 
     /// The MTU of the hosts' interfaces.

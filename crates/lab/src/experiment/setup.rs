@@ -42,6 +42,9 @@ pub struct Setup {
     /// The MTU of the hosts' interfaces, in bytes, if it differs from the path's.
     #[serde(default)]
     pub host_mtu: Option<u32>,
+    /// Hosts acknowledge each segment at once, instead of every other one.
+    #[serde(default)]
+    pub acknowledge_each: bool,
     /// The limit of TCP's buffer autotuning; far beyond the path's need, if missing.
     #[serde(default)]
     pub buffer_max: Option<netem::Bytes>,
@@ -405,6 +408,7 @@ impl Setup {
         if self.program.is_some() {
             topology.congestion_control = Some(self.congestion().name);
         }
+        topology.acknowledge_each = self.acknowledge_each;
         if let Some(bytes) = self.buffer_max {
             topology.tcp_buffer_bytes_max = u32::try_from(bytes.0).unwrap_or(u32::MAX);
         }
