@@ -1,6 +1,6 @@
 //! The controls in the kernel, by a BPF file system.
 
-use crate::{Control, Error, Group, layout};
+use crate::{Control, Error, Group, Offered, layout};
 use bpf::{BpfError, Compiled, MapCore as _, MapFlags, MapHandle, Pinned};
 use policy::law::GroupTerms;
 use rustix::mount::{MountFlags, mount};
@@ -9,6 +9,8 @@ use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 /// Where BPF file systems are, by custom.
 const FILE_SYSTEM: &str = "/sys/fs/bpf";
@@ -74,7 +76,21 @@ pub fn unload(control: Control) -> Result<(), Error> {
         what: "unload",
         control,
         problem: error.to_string(),
-    })
+    })?;
+    wait_until_gone(control);
+    Ok(())
+}
+
+/// The kernel takes a control out some time after its last name is gone. Whoever loads or lists it next would still find it.
+fn wait_until_gone(control: Control) {
+    const LOOK: Duration = Duration::from_millis(1);
+    const LOOKS_MAX: u32 = 1000;
+    for _ in 0..LOOKS_MAX {
+        if !Offered::here().is_available(control.name()) {
+            return;
+        }
+        thread::sleep(LOOK);
+    }
 }
 
 /// The controls that [`load`] has loaded.
