@@ -33,6 +33,6 @@ pub use group::{Group, GroupKey};
 pub use kernel::Recorder;
 pub use kernel::{groups, is_open_to_all, load, loaded, name_group, unload};
 pub use offered::Offered;
-pub use record::{GroupState, Hook, Record, Recording};
+pub use record::{GroupState, Record, Recording};
 #[cfg(feature = "bpf")]
 pub use recorder::Recorder;

@@ -1,7 +1,16 @@
 //! What a control was told, and what it did.
 
+use pdu::Duration;
+use policy::law::replay::Event;
+#[cfg(feature = "bpf")]
+use {
+    pdu::Instant,
+    policy::law::replay::Hook,
+    policy::law::{Flow, State},
+};
+
 /// What was recorded.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
     /// In no particular order of connections.
     pub records: Vec<Record>,
@@ -9,58 +18,21 @@ pub struct Recording {
     pub lost: u64,
 }
 
-/// One call of one of Linux's hooks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One call of one of Linux's hooks. Times are those of the machine's monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Record {
-    /// When, on the machine's monotonic clock.
-    pub at_ns: u64,
     /// Its connection: the port here, and the peer's.
     pub ports: (u16, u16),
     /// The number of this record among those of the connection, from zero.
     pub number: u32,
-    /// What was called.
-    pub hook: Hook,
-    /// The kernel's `icsk_ca_state`.
-    pub ca_state: u8,
-    /// Whether the window was used, so that it may grow.
-    pub is_window_used: bool,
-    /// The window before, in segments, and after.
-    pub window: (u32, u32),
-    /// The slow start threshold before and after.
-    pub ssthresh: (u32, u32),
-    /// The window before the last reduction.
-    pub prior_window: u32,
+    /// What was called, and what the connection was before and after.
+    pub event: Event,
     /// Segments under way.
     pub in_flight: u32,
-    /// Segments delivered since the connection began.
-    pub delivered: u32,
-    /// The smoothed round trip.
-    pub srtt_us: u32,
     /// The shortest round trip of the last minutes.
-    pub min_rtt_us: u32,
+    pub min_rtt: Duration,
     /// The group after it, if the connection has one.
     pub group: Option<GroupState>,
-}
-
-/// Linux's hooks, and what they are told or return.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hook {
-    /// The control begins.
-    Init,
-    /// It ends.
-    Release,
-    /// A loss; the new slow start threshold.
-    Ssthresh(u32),
-    /// So many segments were acknowledged.
-    CongAvoid(u32),
-    /// So many segments were acknowledged, with this round trip in microseconds if one was measured.
-    PktsAcked(u32, Option<u32>),
-    /// The new `icsk_ca_state`.
-    SetState(u8),
-    /// The kernel's `enum tcp_ca_event`.
-    CwndEvent(u32),
-    /// A loss was none; the new window.
-    UndoCwnd(u32),
 }
 
 /// A group after a change.
@@ -88,47 +60,64 @@ impl Record {
         let at_ns = fields.u64()?;
         let notes = [fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?];
         let (number, argument, sample_rtt_us) = (fields.u32()?, fields.u32()?, fields.u32()?);
-        let (window, ssthresh) = ((fields.u32()?, fields.u32()?), (fields.u32()?, fields.u32()?));
+        let (window_before, window) = (fields.u32()?, fields.u32()?);
+        let (ssthresh_before, ssthresh) = (fields.u32()?, fields.u32()?);
         let (prior_window, in_flight, delivered) = (fields.u32()?, fields.u32()?, fields.u32()?);
         let (srtt_us, min_rtt_us, ports) = (fields.u32()?, fields.u32()?, fields.u32()?.to_ne_bytes());
         let (hook, ca_state, is_window_used) = (fields.u8()?, fields.u8()?, fields.u8()?);
         let [a, b, c, d] = ports;
+        let flow = Flow {
+            now: Instant::ZERO + Duration::from_nanos(at_ns),
+            window: window_before.into(),
+            ssthresh: ssthresh_before.into(),
+            prior_window: prior_window.into(),
+            delivered,
+            srtt: Duration::from_micros(srtt_us.into()),
+            is_window_used: is_window_used != 0,
+            state: state(ca_state.into()),
+        };
+        let hook = hook_of(hook, argument, sample_rtt_us)?;
         Some(Self {
-            at_ns,
             ports: (u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d])),
             number,
-            hook: Hook::from_numbers(hook, argument, sample_rtt_us)?,
-            ca_state,
-            is_window_used: is_window_used != 0,
-            window,
-            ssthresh,
-            prior_window,
+            event: Event { flow, hook, window, ssthresh },
             in_flight,
-            delivered,
-            srtt_us,
-            min_rtt_us,
+            min_rtt: Duration::from_micros(min_rtt_us.into()),
             group: GroupState::from_notes(notes),
         })
     }
 }
 
+/// The kernel's `icsk_ca_state`.
 #[cfg(feature = "bpf")]
-impl Hook {
-    fn from_numbers(hook: u8, argument: u32, sample_rtt_us: u32) -> Option<Self> {
-        // Without a sample it is -1.
-        let rtt_us = Some(sample_rtt_us).filter(|us| (1..=i32::MAX as u32).contains(us));
-        Some(match hook {
-            0 => Self::Init,
-            1 => Self::Release,
-            2 => Self::Ssthresh(argument),
-            3 => Self::CongAvoid(argument),
-            4 => Self::PktsAcked(argument, rtt_us),
-            5 => Self::SetState(u8::try_from(argument).ok()?),
-            6 => Self::CwndEvent(argument),
-            7 => Self::UndoCwnd(argument),
-            _ => return None,
-        })
+fn state(ca_state: u32) -> State {
+    match ca_state {
+        0 => State::Open,
+        1 => State::Disorder,
+        2 => State::Cwr,
+        3 => State::Recovery,
+        _ => State::Loss,
     }
+}
+
+#[cfg(feature = "bpf")]
+fn hook_of(hook: u8, argument: u32, sample_rtt_us: u32) -> Option<Hook> {
+    // CA_EVENT_TX_START
+    const TX_START: u32 = 0;
+    // Without a sample it is -1.
+    let rtt_us = Some(sample_rtt_us).filter(|us| (1..=i32::MAX as u32).contains(us));
+    Some(match hook {
+        0 => Hook::Init,
+        1 => Hook::Release,
+        2 => Hook::Ssthresh(argument),
+        3 => Hook::CongAvoid(argument),
+        4 => Hook::PktsAcked(rtt_us.map(|us| Duration::from_micros(us.into()))),
+        5 => Hook::SetState(state(argument)),
+        6 if argument == TX_START => Hook::TxStart,
+        6 => Hook::Other,
+        7 => Hook::UndoCwnd(argument),
+        _ => return None,
+    })
 }
 
 #[cfg(feature = "bpf")]

@@ -2,13 +2,12 @@
 
 use crate::experiment::Quantity;
 use crate::namespace::Namespace;
-use congestion::{Control, GroupState, Hook, Record, Recorder, Recording};
+use congestion::{Control, GroupState, Record, Recorder, Recording};
 use framing::Congestion;
 use observe::statistics::jain_index;
-use pdu::{Duration, Instant};
 use policy::law::ensemble::{Aggregate, Member};
-use policy::law::replay::{self, Comparison, Event, Replay};
-use policy::law::{Bic, Fast, Flow, GroupTerms, Hstcp, Htcp, Law, PARTS, Reno, Scalable, State, Westwood};
+use policy::law::replay::{self, Comparison, Hook, Replay};
+use policy::law::{Bic, Fast, Flow, GroupTerms, Hstcp, Htcp, Law, PARTS, Reno, Scalable, Westwood};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -85,8 +84,8 @@ fn check_complete(records: &mut [Record], lost: u64) -> Result<(), String> {
 fn of_each<L: Law>(records: &[Record], begin: impl Fn(&Flow) -> L) -> Comparison {
     let connections = records.chunk_by(|first, second| first.ports == second.ports);
     let compared = connections.map(|records| {
-        let mut replay = Replay::of(begin(&flow(&records[0])));
-        records.iter().for_each(|record| replay.follow(&event(record)));
+        let mut replay = Replay::of(begin(&records[0].event.flow));
+        records.iter().for_each(|record| replay.follow(&record.event));
         replay.end()
     });
     compared.fold(Comparison::default(), Comparison::and)
@@ -95,38 +94,38 @@ fn of_each<L: Law>(records: &[Record], begin: impl Fn(&Flow) -> L) -> Comparison
 /// Jain's index of the congestion windows of all connections, the mean over the time in which all of them lived.
 fn window_fairness(records: &[Record]) -> Option<f64> {
     let mut records: Vec<_> = records.iter().collect();
-    records.sort_by_key(|record| record.at_ns);
+    records.sort_by_key(|record| record.event.flow.now);
     let connections: BTreeSet<_> = records.iter().map(|record| record.ports).collect();
     let mut windows = BTreeMap::new();
-    let (mut sum, mut time_ns) = (0.0, 0.0);
+    let (mut sum, mut time_s) = (0.0, 0.0);
     for (record, next) in records.iter().zip(records.iter().skip(1)) {
-        if record.hook == Hook::Release {
+        if record.event.hook == Hook::Release {
             break;
         }
-        windows.insert(record.ports, f64::from(record.window.1));
+        windows.insert(record.ports, f64::from(record.event.window));
         if windows.len() == connections.len() {
-            let lasts_ns = (next.at_ns - record.at_ns) as f64;
+            let lasts = next.event.flow.now.saturating_duration_since(record.event.flow.now).as_secs_f64();
             let windows: Vec<_> = windows.values().copied().collect();
-            sum += jain_index(&windows)? * lasts_ns;
-            time_ns += lasts_ns;
+            sum += jain_index(&windows)? * lasts;
+            time_s += lasts;
         }
     }
-    (time_ns > 0.0).then(|| sum / time_ns)
+    (time_s > 0.0).then(|| sum / time_s)
 }
 
 /// Connections of a group tell each other the shortest round trip.
 fn of_fast(mut records: Vec<Record>, alpha: u32) -> Comparison {
-    records.sort_by_key(|record| record.at_ns);
+    records.sort_by_key(|record| record.event.flow.now);
     let mut connections = BTreeMap::new();
-    let mut shortest: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut shortest = BTreeMap::new();
     for record in &records {
         let replay = connections.entry(record.ports).or_insert_with(|| Replay::of(Fast::new(alpha)));
-        if let (Some(group), Hook::PktsAcked(_, Some(rtt_us))) = (record.group, record.hook) {
-            let shortest = shortest.entry(group.place).or_insert(rtt_us);
-            *shortest = rtt_us.min(*shortest);
-            replay.law().share_rtt(Duration::from_micros((*shortest).into()));
+        if let (Some(group), Hook::PktsAcked(Some(rtt))) = (record.group, record.event.hook) {
+            let shortest = shortest.entry(group.place).or_insert(rtt);
+            *shortest = rtt.min(*shortest);
+            replay.law().share_rtt(*shortest);
         }
-        replay.follow(&event(record));
+        replay.follow(&record.event);
     }
     connections.into_values().map(Replay::end).fold(Comparison::default(), Comparison::and)
 }
@@ -135,21 +134,21 @@ fn of_fast(mut records: Vec<Record>, alpha: u32) -> Comparison {
 fn of_groups(mut records: Vec<Record>, terms: GroupTerms) -> Result<Comparison, String> {
     let order = |record: &Record| record.group.map(|group| (group.place, group.change));
     check_members(&records)?;
-    records.sort_by_key(|record| (order(record), record.at_ns));
+    records.sort_by_key(|record| (order(record), record.event.flow.now));
     let mut groups: BTreeMap<u32, Rc<RefCell<Aggregate>>> = BTreeMap::new();
     let mut connections: BTreeMap<(u16, u16), Replay<Member>> = BTreeMap::new();
     let mut comparison = Comparison::default();
     let mut held = BTreeMap::new();
     for record in &records {
         let Some(group) = record.group else { continue };
-        let flow = flow(record);
+        let flow = record.event.flow;
         let aggregate = groups.entry(group.place).or_insert_with(|| Aggregate::new(terms, flow.now));
         let replay = connections.entry(record.ports);
         let replay = replay.or_insert_with(|| Replay::of(Member::join(aggregate, &flow)));
-        replay.follow(&event(record));
+        replay.follow(&record.event);
         held.insert((group.place, record.ports), group.own_frozen_parts);
         check_held(&group, &held)?;
-        if matches!(record.hook, Hook::CongAvoid(_)) && record.is_window_used {
+        if matches!(record.event.hook, Hook::CongAvoid(_)) && flow.is_window_used {
             let window = parts(group.window_parts);
             let difference = (window - aggregate.borrow().window()).abs();
             comparison.windows.push(replay::Error { window, difference });
@@ -161,10 +160,10 @@ fn of_groups(mut records: Vec<Record>, terms: GroupTerms) -> Result<Comparison, 
 /// All connections have the same path, so that none leaves its group while it lives.
 fn check_members(records: &[Record]) -> Result<(), String> {
     // The kernel tells of the handshake's acknowledgement before it begins with the control.
-    let mut living = records.iter().filter(|record| record.hook != Hook::Release && record.number > 0);
+    let mut living = records.iter().filter(|record| record.event.hook != Hook::Release && record.number > 0);
     match living.find(|record| record.group.is_none()) {
         Some(stray) => {
-            Err(format!("the connection from port {} has no group at {:?}", stray.ports.0, stray.hook))
+            Err(format!("the connection from port {} has no group at {:?}", stray.ports.0, stray.event.hook))
         }
         None => Ok(()),
     }
@@ -185,47 +184,6 @@ fn check_held(group: &GroupState, held: &BTreeMap<(u32, (u16, u16)), u64>) -> Re
 
 fn parts(parts: u64) -> f64 {
     parts as f64 / f64::from(PARTS)
-}
-
-fn flow(record: &Record) -> Flow {
-    Flow {
-        now: Instant::ZERO + Duration::from_nanos(record.at_ns),
-        window: record.window.0.into(),
-        ssthresh: record.ssthresh.0.into(),
-        prior_window: record.prior_window.into(),
-        delivered: record.delivered,
-        srtt: Duration::from_micros(record.srtt_us.into()),
-        is_window_used: record.is_window_used,
-        state: state(record.ca_state),
-    }
-}
-
-fn state(ca_state: u8) -> State {
-    match ca_state {
-        0 => State::Open,
-        1 => State::Disorder,
-        2 => State::Cwr,
-        3 => State::Recovery,
-        _ => State::Loss,
-    }
-}
-
-fn event(record: &Record) -> Event {
-    let hook = match record.hook {
-        Hook::Init => replay::Hook::Init,
-        Hook::Release => replay::Hook::Release,
-        Hook::Ssthresh(window) => replay::Hook::Ssthresh(window),
-        Hook::CongAvoid(acked) => replay::Hook::CongAvoid(acked),
-        Hook::PktsAcked(_, rtt_us) => {
-            replay::Hook::PktsAcked(rtt_us.map(|us| Duration::from_micros(us.into())))
-        }
-        Hook::SetState(new) => replay::Hook::SetState(state(new)),
-        // CA_EVENT_TX_START
-        Hook::CwndEvent(0) => replay::Hook::TxStart,
-        Hook::CwndEvent(_) => replay::Hook::Other,
-        Hook::UndoCwnd(window) => replay::Hook::UndoCwnd(window),
-    };
-    Event { flow: flow(record), hook, window: record.window.1, ssthresh: record.ssthresh.1 }
 }
 
 fn quantities(comparison: &Comparison) -> BTreeMap<Quantity, f64> {

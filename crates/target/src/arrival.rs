@@ -3,7 +3,7 @@
 use crate::counters::{Counted, CountedHost};
 use crate::shard::Shard;
 use device::{Closing, End, Leading, SessionDriver};
-use framing::{Connection, SocketOptions, group_of};
+use framing::{Connection, group_of};
 use pdu::{Cid, CmdSn, LaneId, LoginStatus};
 use session::login::target::Login;
 use session::parameters::{Established, SessionParameters, SessionType};
@@ -80,11 +80,11 @@ async fn carry(
     let Ok(portal) = stream.local_addr() else {
         return driver.node().lane_closed(driver.tsih(), cid);
     };
-    if shard.socket.congestion.is_some() {
+    if let Some(congestion) = &shard.socket.congestion {
         let session = (&established.identity.target_name, driver.tsih());
         let group = group_of(session, (portal, peer.ip()));
         // The connection works without its group, too.
-        if let Err(error) = transport::apply(&SocketOptions { group, ..shard.socket.clone() }, &stream) {
+        if let Err(error) = transport::choose(congestion, group, &stream) {
             tracing::warn!(%peer, %error, "a socket option was refused");
         }
     }
