@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, reason = "outln! knows what to do if nobody reads")]
 
+mod attach;
 mod bench;
 mod cc;
 mod clock;
@@ -54,6 +55,13 @@ enum Command {
     ///
     /// Writing destroys the contents of the disk, and needs --destroy-data.
     Bench(bench::Arguments),
+    /// Make a remote disk a block device of this machine, or serve it to NBD clients
+    ///
+    /// Prints the device's path once it is there, and goes on in the background. A block device is a loop device over a
+    /// file in a FUSE mount, and takes root; --nbd does not.
+    Attach(attach::Arguments),
+    /// Take an attached disk away, after everything is durable
+    Detach(attach::DetachArguments),
     /// Add congestion controls to the kernel, and show connections that share one congestion state
     Cc(cc::Arguments),
     /// Run experiments on an emulated WAN, and analyse captures of iSCSI
@@ -71,8 +79,8 @@ LIBISCSI_CHAP_TARGET_USERNAME and LIBISCSI_CHAP_TARGET_PASSWORD.";
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let is_server = matches!(arguments.command, Command::Serve(_));
-    if !is_server {
+    let may_be_server = matches!(arguments.command, Command::Serve(_) | Command::Attach(_));
+    if !may_be_server {
         output::log_warnings();
     }
     match run(arguments.command) {
@@ -91,6 +99,8 @@ fn run(command: Command) -> Result<(), Failed> {
             Command::Info(arguments) => info::run(arguments).await,
             Command::Copy(arguments) => copy::run(arguments).await,
             Command::Bench(arguments) => bench::run(arguments).await,
+            Command::Attach(arguments) => attach::run(arguments).await,
+            Command::Detach(arguments) => attach::detach(&arguments),
             Command::Cc(arguments) => cc::run(&arguments),
             Command::Lab(arguments) => lab::run(arguments).await,
         }

@@ -46,6 +46,13 @@ pub(crate) fn log_warnings() {
     subscriber.without_time().with_target(false).with_ansi(io::stderr().is_terminal()).compact().init();
 }
 
+/// Logs as a server does: also what goes well, with the time.
+pub(crate) fn log_as_server() {
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter("info")).with_writer(io::stderr);
+    let subscriber = subscriber.log_internal_errors(false).with_target(false);
+    subscriber.with_ansi(io::stderr().is_terminal()).compact().init();
+}
+
 /// The filter of the environment variable, otherwise this default.
 pub(crate) fn filter(default: &str) -> EnvFilter {
     EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new(default))

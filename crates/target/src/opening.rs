@@ -57,7 +57,11 @@ fn open_unit(
     memory: &Memory,
     state: Option<&StateDirectory>,
 ) -> Result<LogicalUnit, OpenFailure> {
-    let backend = open_backend(&lun.backend, engine)?;
+    let engine = match engine {
+        Some(engine) => engine,
+        none => none.insert(Engine::probe()?),
+    };
+    let backend = lun.backend.open(engine)?;
     let mut ports = portal_groups.iter().map(|tag| port_of(target, *tag));
     let identity = lun.identity(target);
     let naa = identity.naa;
@@ -95,6 +99,40 @@ impl LunConfig {
 }
 
 impl LunSpec {
+    /// Opens the backend. A slow one counts its time from now on, with the timers of the calling thread's runtime.
+    ///
+    /// # Errors
+    /// The backend's.
+    pub fn open(&self, engine: &Engine) -> Result<Arc<dyn Backend>, BlockError> {
+        let mut backend: Arc<dyn Backend> = match &self.medium {
+            Medium::Ram { bytes } => {
+                Arc::new(Ram::new(self.block_bytes, bytes / u64::from(self.block_bytes))?)
+            }
+            Medium::File { path, size_bytes, direct } => {
+                let options = FileOptions {
+                    direct: *direct,
+                    read_only: self.read_only,
+                    thin: self.thin,
+                    size_bytes: *size_bytes,
+                    block_bytes: self.block_bytes,
+                };
+                let file = File::open(path, &options, engine)?;
+                if self.threshold_percent.is_some() && !path.is_file() {
+                    let context = "a threshold of a block device, which does not tell how much of it is used";
+                    return Err(BlockError::new(BlockErrorKind::Unsupported, context));
+                }
+                Arc::new(file)
+            }
+        };
+        if let Some(pace) = self.pace {
+            backend = Arc::new(Paced::new(backend, Arc::new(PaceTimer::start()), block_pace(pace)));
+        }
+        if self.volatile {
+            backend = Arc::new(Volatile::new(backend, VOLATILE_CACHE_BYTES));
+        }
+        Ok(backend)
+    }
+
     /// The source of the unit's identity: the same after a restart and over every path.
     fn identity_name(&self, target: &IscsiName, number: u16) -> String {
         match (&self.id, &self.medium) {
@@ -106,38 +144,6 @@ impl LunSpec {
             (None, Medium::Ram { bytes }) => format!("{target}/{number}/ram:{bytes}"),
         }
     }
-}
-
-fn open_backend(spec: &LunSpec, engine: &mut Option<Engine>) -> Result<Arc<dyn Backend>, BlockError> {
-    let mut backend: Arc<dyn Backend> = match &spec.medium {
-        Medium::Ram { bytes } => Arc::new(Ram::new(spec.block_bytes, bytes / u64::from(spec.block_bytes))?),
-        Medium::File { path, size_bytes, direct } => {
-            let options = FileOptions {
-                direct: *direct,
-                read_only: spec.read_only,
-                thin: spec.thin,
-                size_bytes: *size_bytes,
-                block_bytes: spec.block_bytes,
-            };
-            let engine = match engine {
-                Some(engine) => engine,
-                none => none.insert(Engine::probe()?),
-            };
-            let file = File::open(path, &options, engine)?;
-            if spec.threshold_percent.is_some() && !path.is_file() {
-                let context = "a threshold of a block device, which does not tell how much of it is used";
-                return Err(BlockError::new(BlockErrorKind::Unsupported, context));
-            }
-            Arc::new(file)
-        }
-    };
-    if let Some(pace) = spec.pace {
-        backend = Arc::new(Paced::new(backend, Arc::new(PaceTimer::start()), block_pace(pace)));
-    }
-    if spec.volatile {
-        backend = Arc::new(Volatile::new(backend, VOLATILE_CACHE_BYTES));
-    }
-    Ok(backend)
 }
 
 fn block_pace(pace: Pace) -> block::Pace {

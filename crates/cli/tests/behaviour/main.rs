@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod analyse;
+mod attach;
 mod cc;
 mod closed_pipe;
 mod copy;

@@ -1,0 +1,80 @@
+//! The disk that is to be attached.
+
+use super::place::Name;
+use crate::local;
+use crate::remote::{Connected, Connecting, Portals};
+use attach::Disk;
+use initiator::{Lun, Url};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use target::LunSpec;
+
+/// A disk, as it is written on the command line.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Remote(Url),
+    Local { text: String, spec: Box<LunSpec> },
+}
+
+/// A disk that is open.
+pub(crate) struct Opened {
+    pub(crate) disk: Disk,
+    /// A name for it, if nobody gives another.
+    pub(crate) name: Name,
+}
+
+impl FromStr for Source {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("iscsi://")) {
+            return text.parse().map(Self::Remote).map_err(|error: initiator::InvalidUrl| error.to_string());
+        }
+        let spec: LunSpec = text.parse().map_err(|error: target::InvalidLunSpec| {
+            format!("{error}; a remote disk is iscsi://HOST/TARGET-IQN/LUN")
+        })?;
+        Ok(Self::Local { text: text.to_owned(), spec: Box::new(spec) })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Remote(url) => url.fmt(formatter),
+            Self::Local { text, .. } => text.fmt(formatter),
+        }
+    }
+}
+
+impl Source {
+    pub(crate) async fn open(
+        &self,
+        connecting: &Connecting,
+        read_only: bool,
+        connected: &Connected,
+    ) -> anyhow::Result<Opened> {
+        match self {
+            Self::Remote(url) => {
+                let remote = connecting.open(url, Portals::Given, connected).await?;
+                let name = name_of(url, &remote.lun);
+                Ok(Opened { disk: Disk::new(Arc::new(remote.lun), read_only), name })
+            }
+            Self::Local { text, spec } => {
+                let mut spec = spec.clone();
+                spec.read_only |= read_only;
+                let backend = spec.open(&local::engine()?)?;
+                let medium = text.split(',').next().unwrap_or(text);
+                Ok(Opened { disk: Disk::new(backend, read_only), name: Name::like(medium) })
+            }
+        }
+    }
+}
+
+/// The disk's identity, the same over every path; otherwise where it was found.
+fn name_of(url: &Url, lun: &Lun) -> Name {
+    match &lun.unit().designator {
+        Some(designator) => Name::like(&designator.to_string()),
+        None => Name::like(&format!("{}-{}", url.target_name, url.lun)),
+    }
+}
