@@ -10,6 +10,7 @@ mod capture;
 mod cdb_with_data;
 mod initiator;
 mod login;
+mod nbd;
 mod stream;
 mod target;
 mod text_keys;
@@ -18,6 +19,7 @@ pub use capture::capture;
 pub use cdb_with_data::cdb_with_data;
 pub use initiator::pdu_stream_into_initiator;
 pub use login::pdu_stream_before_login;
+pub use nbd::nbd_client;
 pub use target::{pdu_stream_after_login, two_connections_interleaved};
 pub use text_keys::text_keys;
 
@@ -25,7 +27,7 @@ pub use text_keys::text_keys;
 pub type FuzzTarget = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const FUZZ_TARGETS: [FuzzTarget; 7] = [
+pub const FUZZ_TARGETS: [FuzzTarget; 8] = [
     ("pdu_stream_before_login", pdu_stream_before_login),
     ("pdu_stream_after_login", pdu_stream_after_login),
     ("pdu_stream_into_initiator", pdu_stream_into_initiator),
@@ -33,4 +35,5 @@ pub const FUZZ_TARGETS: [FuzzTarget; 7] = [
     ("cdb_with_data", cdb_with_data),
     ("two_connections_interleaved", two_connections_interleaved),
     ("capture", capture),
+    ("nbd_client", nbd_client),
 ];

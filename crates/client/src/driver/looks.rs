@@ -19,7 +19,7 @@ pub(super) struct Looks {
     tally: Tally,
     /// When to look again; `None` while there is no work.
     next: Option<Instant>,
-    /// The pause before that. It doubles as long as nothing happens.
+    /// The pause before that. It doubles as long as nothing happens and nothing is read.
     pause: Duration,
     /// Commands placed and bytes received until the last look.
     progress: (u64, u64),
@@ -67,6 +67,7 @@ impl Driver {
         for at in self.paths.ids() {
             self.paths[at].show_lanes(now, Candidate::Fresh, age_max, &mut self.lanes_shown);
         }
+        let oldest_read = self.oldest_read(now);
         let look = Look {
             lanes: &self.lanes_shown,
             queued_commands: self.queued_commands(),
@@ -74,7 +75,7 @@ impl Driver {
                 .outstanding_requests()
                 .map(|request| u64::from(request.data.out_bytes()))
                 .sum(),
-            oldest_read: self.oldest_read(now),
+            oldest_read,
             thread: self.looks.host.thread_time(),
         };
         self.looks.tally.look(now, &look);
@@ -82,7 +83,8 @@ impl Driver {
         let progress = (self.placed, received_bytes);
         let round_trip = self.lanes_shown.iter().filter_map(|lane| lane.path).map(|path| path.rtt).max();
         let shortest = (round_trip.unwrap_or_default() / LOOKS_PER_ROUND_TRIP).clamp(PAUSE_MIN, PAUSE_MAX);
-        let is_still = progress == self.looks.progress;
+        // Data of reads is only noticed by looks, and counts from one to the next.
+        let is_still = progress == self.looks.progress && oldest_read.is_none();
         self.looks.pause =
             if is_still { (self.looks.pause * 2).clamp(shortest, PAUSE_MAX) } else { shortest };
         self.looks.progress = progress;

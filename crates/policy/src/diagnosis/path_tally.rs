@@ -168,6 +168,12 @@ impl PathTally {
         if worked > 0.0 { self.of(Sum::Restarted) / worked } else { 0.0 }
     }
 
+    /// The seconds that timeouts take. A connection looks stalled only after the first round trip without an
+    /// acknowledgement.
+    fn timed_out_s(&self, evidence: &PathEvidence) -> f64 {
+        self.of(Sum::Stalled) + self.of(Sum::Timeouts) * evidence.rtt.as_secs_f64()
+    }
+
     /// Whether it takes more than this share of the time of connections that work.
     fn is_typical(&self, sum: Sum, share: f64) -> bool {
         self.of(sum) > share * self.of(Sum::Worked)
@@ -189,7 +195,7 @@ impl PathTally {
         let is_young = age_s < SLOW_START_ROUND_TRIPS * evidence.rtt.as_secs_f64();
         if evidence.receive_window_share > BUFFER {
             Limit::ReceiveWindow
-        } else if self.is_typical(Sum::Stalled, TIMED_OUT) {
+        } else if self.timed_out_s(evidence) > TIMED_OUT * self.of(Sum::Worked) {
             Limit::Timeouts
         } else if evidence.loss < LOSS_OF_QUEUE_MAX
             && (self.is_queued(false) || is_long(evidence.rtt_at_loss, evidence.rtt_min))

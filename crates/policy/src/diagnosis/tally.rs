@@ -2,7 +2,7 @@
 
 use super::path_tally::PathTally;
 use super::wait::{Look, ThreadTime, Wait, Waits};
-use super::{Diagnosis, Limit, Remedy};
+use super::{Diagnosis, Limit, PathEvidence, Remedy};
 use crate::lane_sample::{LaneSample, PathCounters, PathMeasurement};
 use crate::outlook::LONG_PATH;
 use pdu::{Duration, Instant, LaneId};
@@ -20,6 +20,10 @@ pub struct Tally {
 pub struct Seen {
     /// Seconds, by what was waited for.
     waits_s: Waits,
+    /// Of the seconds in which data of reads arrived, those in which every read was answered at once, and those of these
+    /// in which the command window was closed.
+    prompt_s: f64,
+    prompt_closed_s: f64,
     path: PathTally,
     /// Seconds from the first look to the end of that time.
     age_s: f64,
@@ -39,10 +43,18 @@ struct Last {
     received_bytes: u64,
     /// When data had last arrived, or the work began.
     arrived: Instant,
+    /// Every read is answered as soon as the path allows.
+    is_prompt: bool,
+    is_window_closed: bool,
     thread: Option<ThreadTime>,
 }
 
 impl Last {
+    /// Whether data of reads was to come, and none came.
+    fn has_waited_for_data(&self) -> bool {
+        self.arrived < self.at
+    }
+
     fn was_idle(self) -> bool {
         self.waits.of(Wait::Caller) > 0.0
     }
@@ -76,6 +88,9 @@ const MINOR: f64 = 0.2;
 /// A larger part of the network's time that is waited for a buffer names that buffer.
 pub(super) const BUFFER: f64 = 0.2;
 
+/// If every read is answered at once in this share of the time in which data arrives, more reads would bring more.
+const PROMPT: f64 = 0.8;
+
 /// Windows that grow again for this share of the time in which there is something to send are what limits.
 const RESTARTING: f64 = 0.5;
 
@@ -94,6 +109,9 @@ impl Tally {
         let elapsed_s = last.map_or(0.0, |last| now.saturating_duration_since(last.at).as_secs_f64());
         if let Some(last) = last {
             self.seen.waits_s.add_scaled(&last.waits, elapsed_s);
+            let prompt_s = if last.is_prompt { last.waits.of(Wait::Arrival) * elapsed_s } else { 0.0 };
+            self.seen.prompt_s += prompt_s;
+            self.seen.prompt_closed_s += if last.is_window_closed { prompt_s } else { 0.0 };
             self.seen.age_s += elapsed_s;
             if let Some(delivery) = delivery_of_one(look.lanes) {
                 self.seen.delivery_bytes += delivery * elapsed_s;
@@ -109,8 +127,18 @@ impl Tally {
         for lane in look.lanes {
             self.look_at_path(lane, worked_s);
         }
-        let waits = look.waits(now.saturating_duration_since(arrived));
-        self.last = Some(Last { at: now, waits, received_bytes, arrived, thread: look.thread });
+        let mut waits = look.waits(now.saturating_duration_since(arrived));
+        if let Some(last) = last.filter(Last::has_waited_for_data)
+            && waits.of(Wait::Arrival) > 0.0
+        {
+            // Data has begun to arrive somewhere between the two looks, and will end somewhere between two others: one of
+            // the two intervals belongs to the silence.
+            waits = last.waits;
+        }
+        let (is_prompt, is_window_closed) = (look.has_only_prompt_reads(), look.is_window_closed());
+        let thread = look.thread;
+        self.last =
+            Some(Last { at: now, waits, received_bytes, arrived, is_prompt, is_window_closed, thread });
     }
 
     fn look_at_path(&mut self, lane: &LaneSample, elapsed_s: f64) {
@@ -175,6 +203,8 @@ impl Seen {
     pub fn since(&self, earlier: &Self) -> Self {
         let mut later = *self;
         later.waits_s.add_scaled(&earlier.waits_s, -1.0);
+        later.prompt_s -= earlier.prompt_s;
+        later.prompt_closed_s -= earlier.prompt_closed_s;
         later.path.subtract(&earlier.path);
         later.delivery_bytes -= earlier.delivery_bytes;
         later.delivery_s -= earlier.delivery_s;
@@ -228,7 +258,7 @@ impl Seen {
         // Nothing is sent while data of reads is waited for.
         let is_incoming = arrival_share > network_share;
         if other == Limit::Arrival {
-            let incoming = of(self.path.limit_of_arrival(&path), other_share, true);
+            let incoming = of(self.limit_of_arrival(&path), other_share, true);
             return (path.rtt_min >= LOOKED_INTO).then_some(incoming);
         }
         if matches!(other, Limit::Depth | Limit::CommandWindow) && self.path.is_queued(is_incoming) {
@@ -236,6 +266,16 @@ impl Seen {
             return Some(of(Limit::Saturation, other_share, is_incoming));
         }
         Some(of(other, other_share, is_incoming))
+    }
+
+    /// What limits data that arrives most of the time. Reads that are answered at once want others beside them.
+    fn limit_of_arrival(&self, path: &PathEvidence) -> Limit {
+        let is_prompt = self.prompt_s > PROMPT * self.waits_s.of(Wait::Arrival);
+        match self.path.limit_of_arrival(path) {
+            Limit::Arrival if is_prompt && self.prompt_closed_s > self.prompt_s / 2.0 => Limit::CommandWindow,
+            Limit::Arrival if is_prompt => Limit::Depth,
+            limit => limit,
+        }
     }
 
     /// What was sent, as a share of what the network carried when there was something to send; `None` if that is not known.
@@ -497,13 +537,22 @@ mod tests {
         with(LaneSample { received_bytes, ..lane }, change)
     }
 
-    /// The diagnosis of a second of reads.
+    /// The diagnosis of a second of reads, more than the path holds.
     fn diagnosis_of_reads(change: impl Fn(&mut PathMeasurement)) -> Diagnosis {
+        diagnosis_of_reads_of_age(RTT * 4, 0, change)
+    }
+
+    /// The same, while the oldest read is as old as that, and so many commands are parked.
+    fn diagnosis_of_reads_of_age(
+        oldest_read: Duration,
+        parked_commands: u32,
+        change: impl Fn(&mut PathMeasurement),
+    ) -> Diagnosis {
         let mut tally = Tally::default();
         for tick in 0..=100 {
-            let lanes = [receiving(tick, &change)];
+            let lanes = [LaneSample { parked_commands, ..receiving(tick, &change) }];
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
-            tally.look(now, &look_at(&lanes, 0));
+            tally.look(now, &Look { oldest_read: Some(oldest_read), ..look_at(&lanes, 0) });
         }
         tally.seen().diagnose().expect("that is long enough")
     }
@@ -527,6 +576,28 @@ mod tests {
     #[test]
     fn reads_without_a_queue_or_losses_may_be_limited_by_the_targets_sending() {
         assert_eq!(diagnosis_of_reads(|_| ()).limit, Limit::Arrival);
+    }
+
+    #[test]
+    fn reads_that_are_all_answered_at_once_want_others_beside_them() {
+        let prompt = |parked_commands| diagnosis_of_reads_of_age(RTT, parked_commands, |_| ()).limit;
+        assert_eq!((prompt(0), prompt(1)), (Limit::Depth, Limit::CommandWindow));
+    }
+
+    #[test]
+    fn data_that_comes_in_bursts_arrives_for_as_long_as_the_bursts_last() {
+        // Data comes for 15 ms of every 50, and the looks at 10, 20, 60, 70, … find that some has come.
+        let mut tally = Tally::default();
+        let mut bursts = 0;
+        for tick in 0..=500_u64 {
+            bursts += u64::from(matches!(tick % 5, 1 | 2));
+            let lanes = [receiving(bursts, |_| ())];
+            let now = Instant::ZERO + Duration::from_millis(10 * tick);
+            tally.look(now, &Look { oldest_read: Some(RTT * 4), ..look_at(&lanes, 0) });
+        }
+        let waits_s = tally.seen().waits_s;
+        let share = waits_s.of(Wait::Arrival) / waits_s.sum();
+        assert!((share - 0.2).abs() < 0.02, "{share}");
     }
 
     #[test]

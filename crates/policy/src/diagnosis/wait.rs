@@ -112,27 +112,44 @@ impl Look<'_> {
         self.outgoing()
     }
 
+    /// Whether a read has waited for longer than a round trip, so that something must have delayed its data.
+    fn has_late_read(&self) -> bool {
+        self.oldest_read.is_some_and(|age| age > self.prompt())
+    }
+
+    /// Whether there are reads, and each is answered as soon as the path allows.
+    pub(crate) fn has_only_prompt_reads(&self) -> bool {
+        self.oldest_read.is_some_and(|age| age <= self.prompt())
+    }
+
+    /// The time within which data of a read comes that nothing delays.
+    fn prompt(&self) -> Duration {
+        self.round_trip() + self.round_trip() / 2
+    }
+
+    /// The longest of the connections' shortest round trips.
+    fn round_trip(&self) -> Duration {
+        self.lanes.iter().filter_map(|lane| lane.path).map(|path| path.rtt_min).max().unwrap_or_default()
+    }
+
     fn data_in_bytes(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.load.data_in_bytes).sum()
     }
 
-    fn is_window_closed(&self) -> bool {
+    pub(crate) fn is_window_closed(&self) -> bool {
         self.lanes.iter().any(|lane| lane.parked_commands > 0)
     }
 
     /// Reads: the first data of a request takes a round trip, and what takes longer is the target's time. So is a pause while
     /// there is a read that was asked for earlier than that.
     fn incoming(&self, silence: Duration) -> Wait {
-        let round_trip = self.lanes.iter().filter_map(|lane| lane.path).map(|path| path.rtt_min).max();
-        let round_trip = round_trip.unwrap_or_default();
-        let is_late = self.oldest_read.is_some_and(|age| age > round_trip + round_trip / 2);
         if silence.is_zero() {
             Wait::Arrival
-        } else if silence > round_trip {
+        } else if silence > self.round_trip() {
             Wait::Target
         } else if self.is_window_closed() {
             Wait::CommandWindow
-        } else if is_late {
+        } else if self.has_late_read() {
             Wait::Target
         } else {
             Wait::Depth
