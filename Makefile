@@ -1,7 +1,7 @@
 # `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check test programs test-conformance conformance-table soak fuzz corpus sim mutants bench bench-wan bench-relay bench-monitor bench-cc audit
+.PHONY: help build demo check test programs test-conformance conformance-table soak fuzz corpus sim mutants bench bench-wan bench-relay bench-monitor bench-cc bench-attach test-vm audit
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -35,7 +35,7 @@ check: ## format, lints and the tests that need no root: under 3 minutes
 	cargo fmt --all --check
 	cargo clippy -q --workspace --all-targets $(BPF_EVERYWHERE) -- -D warnings
 	$(if $(BPF),cargo clippy -q --workspace -- -D warnings)
-	cargo test -q --workspace --exclude ropewalk-interop --exclude ropewalk-soak $(BPF_EVERYWHERE)
+	cargo test -q --workspace --exclude ropewalk-interop --exclude ropewalk-machines --exclude ropewalk-soak $(BPF_EVERYWHERE)
 
 test: ## everything: also the peers, faults and long properties (some need root)
 	@scripts/setup test
@@ -52,6 +52,12 @@ sim: ## run simulated worlds with faults: make sim SEEDS=100000 SEED=1
 
 mutants: ## prove that the simulator finds bugs: builds and runs each of tests/mutants
 	tests/mutants/run
+
+test-vm: ## Linux's own iSCSI and NBD, in a virtual machine with Debian's kernel: under five minutes, after a download
+	@scripts/setup test
+	@scripts/vm prepare
+	$(BUILD) -q
+	REQUIRE=machine cargo test -q -p ropewalk-machines -- --test-threads 2
 
 test-conformance: ## every test of libiscsi's suite on every kind of disk, in a minute or two
 	@scripts/setup test
@@ -96,6 +102,10 @@ bench-monitor: ## what the lab's instruments cost at 500 Mbit/s; writes benches/
 bench-cc: ## what congestion controls of ours cost for each acknowledgement; writes benches/CC.md
 	@scripts/setup test
 	benches/cc
+
+bench-attach: ## attached disks beside nbdkit's, and across ten milliseconds; writes benches/ATTACH.md
+	@scripts/setup bench
+	benches/attach
 
 audit: ## licences and advisories of the dependencies
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny

@@ -46,9 +46,10 @@ pub(crate) fn log_warnings() {
     subscriber.without_time().with_target(false).with_ansi(io::stderr().is_terminal()).compact().init();
 }
 
-/// Logs as a server does: also what goes well, with the time.
+/// Logs as a server does: also what goes well, with the time. The library that mounts tells what this program tells, too.
 pub(crate) fn log_as_server() {
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter("info")).with_writer(io::stderr);
+    let filter = filter("info,fuser=warn");
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     let subscriber = subscriber.log_internal_errors(false).with_target(false);
     subscriber.with_ansi(io::stderr().is_terminal()).compact().init();
 }

@@ -29,6 +29,8 @@ pub enum Need {
     IoUring,
     /// `direct`: a temporary folder on a filesystem with direct I/O.
     Direct,
+    /// `machine`: a virtual machine that `scripts/vm prepare` has made.
+    Machine,
     /// `tmpfs`: one that can be written at `/dev/shm`.
     Tmpfs,
 }
@@ -37,7 +39,7 @@ pub enum Need {
 const ALL: &str = "all";
 
 impl Need {
-    const EACH: [Self; 10] = [
+    const EACH: [Self; 11] = [
         Self::Root,
         Self::Peers,
         Self::Bpf,
@@ -47,6 +49,7 @@ impl Need {
         Self::CpuDmaLatency,
         Self::IoUring,
         Self::Direct,
+        Self::Machine,
         Self::Tmpfs,
     ];
 
@@ -61,6 +64,7 @@ impl Need {
             Self::CpuDmaLatency => "cpu_dma_latency",
             Self::IoUring => "io_uring",
             Self::Direct => "direct",
+            Self::Machine => "machine",
             Self::Tmpfs => "tmpfs",
         }
     }

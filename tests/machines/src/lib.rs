@@ -1,0 +1,81 @@
+//! A virtual machine with Debian's kernel, for what this host's kernel may lack: iSCSI, both ends, and NBD. `scripts/vm
+//! prepare` makes what it boots; `make test-vm` does so, and runs the tests of this crate.
+
+#![forbid(unsafe_code)]
+
+use requirement::{Need, skip};
+use ropewalk_interop::{Line, Program};
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long a job may take: ten times what the slowest takes, on processors that are emulated.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
+/// This host, as the machine sees it. What listens on the host's loopback is there.
+pub const HOST: &str = "10.0.2.2";
+
+/// A running machine. Dropping it ends it.
+#[derive(Debug)]
+pub struct Machine {
+    program: Program,
+    _job: TempDir,
+}
+
+impl Machine {
+    /// Whether there is one to boot. If not, the reason is printed, and the test should return.
+    #[must_use]
+    pub fn is_prepared() -> bool {
+        let kernel = repository().join("target/vm/kernel");
+        let kernel = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or(kernel, |target| Path::new(&target).join("vm/kernel"));
+        if !kernel.exists() {
+            skip(Need::Machine, "scripts/vm prepare has not made a virtual machine");
+        }
+        kernel.exists()
+    }
+
+    /// Boots one that runs this shell script, with these files in `/files`. `forwards` leads from addresses of this host to
+    /// ports of the machine.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn boot(job: &str, files: &[&Path], forwards: &[(SocketAddr, u16)]) -> io::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let script = folder.path().join("job");
+        fs::write(&script, format!("set -e\n{job}"))?;
+        let forwards: Vec<_> = forwards.iter().map(|(here, port)| format!("tcp:{here}-:{port}")).collect();
+        let mut command = Command::new(repository().join("scripts/vm"));
+        command.env("VM_NETWORK", forwards.join(",")).arg("run").arg(script).args(files);
+        Ok(Self { program: Program::start(&mut command)?, _job: folder })
+    }
+
+    /// Waits until it says this.
+    ///
+    /// # Errors
+    /// If it does not, or ends before.
+    pub fn wait_for(&self, words: &str) -> io::Result<()> {
+        self.program.wait_for(PATIENCE, |line| line.text.contains(words).then_some(()))
+    }
+
+    /// Waits until its job has succeeded, and returns what it said.
+    ///
+    /// # Errors
+    /// If the job failed or hung, or the kernel did: with all that it said.
+    pub fn finish(mut self) -> io::Result<Vec<String>> {
+        let status = self.program.finish(PATIENCE)?;
+        let said: Vec<_> = self.program.lines().into_iter().map(|Line { text, .. }| text).collect();
+        if status.success() {
+            return Ok(said);
+        }
+        Err(io::Error::other(format!("the machine's job failed, {status}:\n{}", said.join("\n"))))
+    }
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}

@@ -1,0 +1,52 @@
+//! `ropewalk attach` in the machine, whose kernel has NBD, and `ropewalk serve` outside.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use ropewalk_interop::{IQN, Image, Ropewalk, binary};
+use ropewalk_machines::{HOST, Machine};
+use std::process::Command;
+
+#[test]
+fn linux_mounts_a_remote_disk_by_its_own_nbd_client_and_then_by_a_loop_device() {
+    if !Machine::is_prepared() {
+        return;
+    }
+    let image = Image::empty(256).unwrap();
+    let target = Ropewalk::serve(&[&format!("0=file:{},thin", image.name())]).unwrap();
+    let job = format!(
+        r#"
+modprobe nbd; modprobe loop; modprobe fuse; modprobe ext4
+mkdir -p /mnt
+url=iscsi://{HOST}:{port}/{IQN}/0
+head -c 33554432 /dev/urandom >/tmp/noise
+ropewalk attach --name disk --nbd /run/disk.sock $url
+nbd-client -unix /run/disk.sock /dev/nbd0 -C 4
+ropewalk attach --list
+mkfs.ext4 -q /dev/nbd0
+mount -t ext4 /dev/nbd0 /mnt
+cp /tmp/noise /mnt/file
+sync; echo 3 >/proc/sys/vm/drop_caches; cmp /tmp/noise /mnt/file
+! ropewalk detach disk
+umount /mnt
+nbd-client -d /dev/nbd0
+until ropewalk detach disk; do sleep 0.2; done
+device=$(ropewalk attach --name disk $url)
+mount -t ext4 $device /mnt
+cmp /tmp/noise /mnt/file
+rm /mnt/file
+fstrim -v /mnt
+cp /tmp/noise /mnt/again
+umount /mnt
+e2fsck -fn $device
+ropewalk detach disk
+ropewalk attach --list
+"#,
+        port = target.address().port()
+    );
+    let binary = binary().unwrap();
+    let said = Machine::boot(&job, &[&binary], &[]).unwrap().finish().unwrap();
+    assert!(said.iter().any(|line| line.contains("has 4 clients")), "{said:#?}");
+    assert!(said.iter().any(|line| line.contains("nothing is attached")), "{said:#?}");
+    assert!(target.stop().unwrap().success());
+    let check = Command::new("/sbin/e2fsck").args(["-fn", image.name()]).output().unwrap();
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
+}
