@@ -1,7 +1,7 @@
 # `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check test programs test-conformance conformance-table soak fuzz corpus sim mutants bench bench-wan bench-relay bench-monitor bench-cc bench-attach test-vm audit
+.PHONY: help build demo check test programs test-conformance conformance-table soak fuzz corpus sim mutants bench bench-wan bench-relay bench-monitor bench-cc bench-attach test-vm crash audit
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -68,6 +68,11 @@ conformance-table: ## the same; shows what changed, and writes tests/conformance
 	@scripts/setup test
 	$(BUILD) -q
 	cargo run -q -p ropewalk-conformance -- --update
+
+crash: ## kill targets, connections and attached disks under mounted filesystems; make crash ROUNDS=100; needs root
+	@scripts/setup test
+	$(BUILD) -q
+	cargo run -q --release -p ropewalk-crash -- --rounds $(or $(ROUNDS),16) --seed $(or $(SEED),1)
 
 soak: ## a thousand sessions on one target for five minutes while connections break; make soak SECONDS=60
 	@scripts/setup build

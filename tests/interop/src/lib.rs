@@ -3,11 +3,13 @@
 //! * [`Program`]: any program, under a deadline; ended when the test ends.
 //! * [`Ropewalk`], [`Tgt`], [`Istgt`]: targets on free ports of this machine.
 //! * [`Relay`]: a TCP relay that cuts the connection it is told to, after the bytes it is told, or damages those.
+//! * [`dice`]: randomness that is the same in every run of one seed.
 //! * [`Image`]: files with contents that are the same in every run.
 //! * [`require`]: what a test needs of the machine, and whether doing without is allowed.
 
 #![forbid(unsafe_code)]
 
+pub mod dice;
 mod image;
 mod istgt;
 mod port;

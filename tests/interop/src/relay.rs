@@ -159,6 +159,13 @@ impl Relay {
         self.wait_while(limit, |state| state.cuts_done < cuts)
     }
 
+    /// Cuts every connection that there is.
+    pub fn cut_all(&self) {
+        for (initiator, target) in &self.shared.state().streams {
+            cut(initiator, target);
+        }
+    }
+
     fn wait_while(&self, limit: Duration, lacking: impl Fn(&State) -> bool) -> bool {
         let state = self.shared.state();
         let waited = self.shared.changed.wait_timeout_while(state, limit, |state| lacking(state));

@@ -15,7 +15,6 @@
 mod client;
 mod course;
 mod descriptors;
-mod dice;
 mod outcome;
 mod path;
 mod plan;

@@ -1,7 +1,7 @@
 //! The way from the clients to the target: a TCP relay that breaks connections.
 
-use crate::dice::Dice;
 use anyhow::{Context as _, Result};
+use ropewalk_interop::dice::Dice;
 use socket2::SockRef;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Blocks that say which they are and when they were written.
 
-use crate::dice::{GOLDEN, mixed};
+use ropewalk_interop::dice::{GOLDEN, mixed};
 
 /// The unit in which is written, read and stamped.
 pub const BLOCK_BYTES: usize = 4096;

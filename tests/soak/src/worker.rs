@@ -1,9 +1,9 @@
 //! One command after another to a few blocks that nobody else touches.
 
-use crate::dice::Dice;
 use crate::stamp::{self, BLOCK_BYTES, Version};
 use crate::tally::Tally;
 use initiator::{Error, Lun};
+use ropewalk_interop::dice::Dice;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 

@@ -13,6 +13,7 @@ impl Dice {
         Self(mixed(seed))
     }
 
+    /// Any number of 64 bits.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         mixed(self.0)
