@@ -2,7 +2,7 @@
 
 use block::{
     Backend, BlockError, BlockErrorKind, Buffer, Completion, Extent, ExtentState, Operation, Payload,
-    Properties, Slab,
+    Properties, Rewriting, Slab,
 };
 use rustix::io::Errno;
 use std::future::poll_fn;
@@ -12,6 +12,9 @@ use std::task::Poll;
 
 /// The memory for operations under way of one user, where nobody says otherwise.
 const MEMORY_BYTES: usize = 128 << 20;
+
+/// The memory for what is acknowledged and not durable.
+const KEPT_BYTES: usize = 256 << 20;
 
 /// The length of one write of zeroes, where the backend has no cheaper way.
 const ZEROES_BYTES: usize = 1 << 20;
@@ -29,10 +32,16 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk over a backend; `read_only`: it refuses writes, even if the backend takes them.
+    /// A disk over a backend; `read_only`: it refuses writes, even if the backend takes them. What a backend may lose that
+    /// has a volatile cache is kept in memory until it is durable.
     pub fn new(backend: Arc<dyn Backend>, read_only: bool) -> Self {
         let mut properties = backend.properties();
         properties.read_only |= read_only;
+        let backend = if properties.volatile_cache && !properties.read_only {
+            Arc::new(Rewriting::new(backend, KEPT_BYTES))
+        } else {
+            backend
+        };
         Self { backend, properties, slab: Slab::new(MEMORY_BYTES), writes_lost: Arc::default() }
     }
 

@@ -22,6 +22,7 @@
 
 mod backend;
 mod detached;
+mod dirty;
 mod error;
 mod extent;
 #[cfg(feature = "file")]
@@ -31,8 +32,11 @@ mod paced;
 mod payload;
 mod pending;
 mod ram;
+mod rewriting;
 mod slab;
+mod turn;
 mod volatile;
+mod writers;
 
 pub use backend::{Backend, Completion, Done, Operation, Properties, Space, Thin};
 pub use error::{BlockError, BlockErrorKind};
@@ -43,5 +47,6 @@ pub use paced::{Pace, Paced, Timer};
 pub use payload::Payload;
 pub use pending::{Completer, Pending};
 pub use ram::Ram;
+pub use rewriting::Rewriting;
 pub use slab::{BUFFER_ALIGNMENT_BYTES, BUFFER_BYTES_MAX, Buffer, Reservation, Slab};
 pub use volatile::Volatile;

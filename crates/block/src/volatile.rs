@@ -3,20 +3,17 @@
 //! It makes a server's promises testable. Writes that a copy relied on without a flush are gone after kill −9, as after
 //! a power failure.
 
-mod dirty;
-mod turn;
-
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::backend::{Backend, Completion, Operation, Properties};
 use crate::detached::detached;
+use crate::dirty::{DirtyMap, Piece};
 use crate::error::BlockError;
 use crate::extent::ByteRange;
 use crate::payload::Payload;
 use crate::pending::Pending;
 use crate::slab::{Buffer, Slab};
-use dirty::{DirtyMap, Piece};
-use turn::Turn;
+use crate::turn::Turn;
 
 /// When the cache is full, this part of it is written back, the oldest first: seldom enough to be efficient.
 const WRITE_BACK_DIVISOR: usize = 4;

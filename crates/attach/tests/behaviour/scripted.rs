@@ -53,7 +53,8 @@ impl Backend for Scripted {
             blocks: BYTES / 512,
             read_only: false,
             thin: None,
-            volatile_cache: true,
+            // Otherwise the disk would keep, and repeat, what it writes.
+            volatile_cache: false,
         }
     }
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::device::forgetful::Forgetful;
 use crate::device::{Device, KIB, MIB, pattern};
 use proptest::prelude::*;
-use ropewalk_block::{ExtentState, Operation, Ram, Volatile};
+use ropewalk_block::{ExtentState, Operation, Ram, Rewriting, Volatile};
 
 const BLOCK_BYTES: u64 = 512;
 const BLOCKS: u64 = 2048;
@@ -35,8 +36,14 @@ fn acts() -> impl Strategy<Value = Vec<(Act, u64, u64)>> {
 }
 
 fn follows_the_model(disk: &Device, acts: &[(Act, u64, u64)]) {
+    follows_the_model_whatever(disk, acts, |_| ());
+}
+
+/// The same, while something happens before each act on a range that begins at this block. Returns the model.
+fn follows_the_model_whatever(disk: &Device, acts: &[(Act, u64, u64)], happens: impl Fn(u64)) -> Vec<u8> {
     let mut model = vec![0_u8; usize::try_from(BLOCKS * BLOCK_BYTES).unwrap()];
     for (act, first, count) in acts {
+        happens(*first);
         let (offset, bytes) = (first * BLOCK_BYTES, count * BLOCK_BYTES);
         let start = usize::try_from(offset).unwrap();
         let length = usize::try_from(bytes).unwrap();
@@ -61,6 +68,7 @@ fn follows_the_model(disk: &Device, acts: &[(Act, u64, u64)]) {
         }
     }
     assert_eq!(disk.read(0, model.len()), model);
+    model
 }
 
 /// Extents join, lie within the range, and what they call zero is.
@@ -100,6 +108,17 @@ proptest! {
     #[test]
     fn a_small_volatile_cache_does(acts in acts()) {
         follows_the_model(&ram().wrapped(|inner| Volatile::new(inner, 64 * KIB)), &acts);
+    }
+
+    #[test]
+    fn a_device_that_loses_its_cache_does_if_all_is_kept_that_it_may_lose(acts in acts()) {
+        let forgetful = Forgetful::new(usize::try_from(BLOCKS * BLOCK_BYTES).unwrap());
+        let disk = Device::new(Rewriting::new(Arc::new(forgetful.clone()), 4 * MIB));
+        let lose_sometimes = |first: u64| if first.is_multiple_of(3) { forgetful.lose() };
+        let model = follows_the_model_whatever(&disk, &acts, lose_sometimes);
+        forgetful.lose();
+        disk.flush();
+        assert_eq!(forgetful.durable(), model);
     }
 }
 
@@ -161,6 +180,11 @@ fn ram_keeps_threads_apart() {
 #[test]
 fn a_small_volatile_cache_keeps_threads_apart() {
     each_thread_sees_its_own_writes(&ram().wrapped(|inner| Volatile::new(inner, 32 * KIB)));
+}
+
+#[test]
+fn memory_of_what_may_be_lost_keeps_threads_apart() {
+    each_thread_sees_its_own_writes(&ram().wrapped(|inner| Rewriting::new(inner, 64 * KIB)));
 }
 
 #[cfg(feature = "file")]

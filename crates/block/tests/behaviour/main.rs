@@ -10,5 +10,6 @@ mod file;
 mod paced;
 mod pending;
 mod ram;
+mod rewriting;
 mod slab;
 mod volatile;

@@ -1,5 +1,6 @@
 //! A backend with plain calls, for tests.
 
+pub mod forgetful;
 #[cfg(feature = "file")]
 pub mod on_disk;
 pub mod scripted;

@@ -9,7 +9,7 @@ use crate::pending::{Completer, Pending};
 /// Only for operations that run to their end (as [`detached`](crate::detached::detached) ones do): an abandoned waiter
 /// would be handed the turn and keep it.
 #[derive(Default)]
-pub(super) struct Turn(Mutex<Queue>);
+pub(crate) struct Turn(Mutex<Queue>);
 
 #[derive(Default)]
 struct Queue {
@@ -18,7 +18,7 @@ struct Queue {
 }
 
 impl Turn {
-    pub(super) async fn take(&self) -> Taken<'_> {
+    pub(crate) async fn take(&self) -> Taken<'_> {
         if let Some(handed_over) = self.queue_up() {
             handed_over.await;
         }
@@ -43,7 +43,7 @@ impl Turn {
 }
 
 /// The turn, until dropped.
-pub(super) struct Taken<'a>(&'a Turn);
+pub(crate) struct Taken<'a>(&'a Turn);
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {

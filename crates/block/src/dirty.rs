@@ -7,9 +7,9 @@ use crate::payload::Payload;
 
 /// Data at one offset.
 #[derive(Clone)]
-pub(super) struct Piece {
-    pub(super) offset: u64,
-    pub(super) data: Payload,
+pub(crate) struct Piece {
+    pub(crate) offset: u64,
+    pub(crate) data: Payload,
     /// Lower is older.
     age: u64,
 }
@@ -31,7 +31,7 @@ impl Piece {
     }
 
     /// Copies the piece, which lies within the read data, over that data, which starts at `offset`.
-    pub(super) fn copy_into(&self, offset: u64, read: &mut [u8]) {
+    pub(crate) fn copy_into(&self, offset: u64, read: &mut [u8]) {
         let place = self.offset.checked_sub(offset).and_then(|start| usize::try_from(start).ok());
         if let Some(place) = place.and_then(|start| read.get_mut(start..)?.get_mut(..self.data.len())) {
             place.copy_from_slice(&self.data);
@@ -40,14 +40,14 @@ impl Piece {
 }
 
 #[derive(Default)]
-pub(super) struct DirtyMap {
+pub(crate) struct DirtyMap {
     pieces: BTreeMap<u64, Piece>,
     next_age: u64,
 }
 
 impl DirtyMap {
     /// Adds data over existing data.
-    pub(super) fn insert(&mut self, offset: u64, data: Payload) {
+    pub(crate) fn insert(&mut self, offset: u64, data: Payload) {
         if data.is_empty() {
             return;
         }
@@ -57,8 +57,29 @@ impl DirtyMap {
         self.put(piece);
     }
 
+    /// The age of the next piece: all that is here now is older.
+    pub(crate) fn next_age(&self) -> u64 {
+        self.next_age
+    }
+
+    /// The age of something that is not data; the next piece is younger.
+    pub(crate) fn pass(&mut self) -> u64 {
+        self.next_age += 1;
+        self.next_age - 1
+    }
+
+    /// Drops everything older than this.
+    pub(crate) fn forget(&mut self, older_than: u64) {
+        self.pieces.retain(|_, piece| piece.age >= older_than);
+    }
+
+    /// Everything, in order.
+    pub(crate) fn all(&self) -> Vec<Piece> {
+        self.pieces.values().cloned().collect()
+    }
+
     /// Adds data under existing data: a piece that was taken out and comes back.
-    pub(super) fn insert_beneath(&mut self, piece: &Piece) {
+    pub(crate) fn insert_beneath(&mut self, piece: &Piece) {
         let mut start = piece.offset;
         for above in self.overlapping(ByteRange { offset: piece.offset, bytes: piece.data.len() as u64 }) {
             self.put_part(piece, start, above.offset);
@@ -68,7 +89,7 @@ impl DirtyMap {
     }
 
     /// Everything within the range, in order; cuts pieces that reach beyond.
-    pub(super) fn overlapping(&self, range: ByteRange) -> Vec<Piece> {
+    pub(crate) fn overlapping(&self, range: ByteRange) -> Vec<Piece> {
         let first = self.pieces.range(..range.offset).next_back();
         let others = self.pieces.range(range.offset..range.end());
         first
@@ -79,7 +100,7 @@ impl DirtyMap {
     }
 
     /// Takes everything within the range; parts beyond the range stay.
-    pub(super) fn take(&mut self, range: ByteRange) -> Vec<Piece> {
+    pub(crate) fn take(&mut self, range: ByteRange) -> Vec<Piece> {
         let taken = self.overlapping(range);
         for part in &taken {
             let Some((&start, _)) = self.pieces.range(..=part.offset).next_back() else { continue };
@@ -90,12 +111,12 @@ impl DirtyMap {
         taken
     }
 
-    pub(super) fn take_all(&mut self) -> Vec<Piece> {
+    pub(crate) fn take_all(&mut self) -> Vec<Piece> {
         std::mem::take(&mut self.pieces).into_values().collect()
     }
 
     /// Takes the oldest pieces, until they hold `bytes` or there are no more.
-    pub(super) fn take_oldest(&mut self, bytes: usize) -> Vec<Piece> {
+    pub(crate) fn take_oldest(&mut self, bytes: usize) -> Vec<Piece> {
         let mut by_age = self.pieces.values().map(|piece| (piece.age, piece.offset)).collect::<Vec<_>>();
         by_age.sort_unstable();
         let mut taken = Vec::new();
