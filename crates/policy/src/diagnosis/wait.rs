@@ -141,9 +141,10 @@ impl Look<'_> {
     }
 
     /// Reads: the first data of a request takes a round trip, and what takes longer is the target's time. So is a pause while
-    /// there is a read that was asked for earlier than that.
+    /// there is a read that was asked for earlier than that; but not a pause within a PDU, which the target had when it
+    /// began to send it.
     fn incoming(&self, silence: Duration) -> Wait {
-        if silence.is_zero() {
+        if silence.is_zero() || self.lanes.iter().any(|lane| lane.is_receiving) {
             Wait::Arrival
         } else if silence > self.round_trip() {
             Wait::Target
@@ -328,6 +329,20 @@ mod tests {
         large.congestion_window_bytes = 300_000;
         let waits = waits(&[writing(MEBIBYTE, path(90_000, 0)), writing(0, large)], 0, MEBIBYTE);
         assert_eq!((waits.of(Wait::Network), waits.of(Wait::Depth)), (0.25, 0.75));
+    }
+
+    #[test]
+    fn a_pause_within_a_pdu_is_not_the_targets_time() {
+        let load = LaneLoad { commands: 1, data_in_bytes: MEBIBYTE, ..LaneLoad::default() };
+        let lanes = [LaneSample { is_receiving: true, ..lane(load, path(0, 0)) }];
+        let late = Look {
+            lanes: &lanes,
+            queued_commands: 0,
+            unanswered_out_bytes: 0,
+            oldest_read: Some(RTT * 3),
+            thread: None,
+        };
+        assert_eq!(late.waits(RTT / 2), Waits::only(Wait::Arrival));
     }
 
     #[test]
