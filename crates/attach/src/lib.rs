@@ -5,6 +5,8 @@
 //! ([`LoopDevice`]). Both speak in Linux's error numbers, keep what the backend promises about flushes, and pass on as
 //! many operations at once as their user has.
 
+#![forbid(unsafe_code)]
+
 mod disk;
 mod disk_file;
 mod loop_device;

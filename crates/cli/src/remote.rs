@@ -49,7 +49,7 @@ pub(crate) struct Connecting {
     portals: Vec<Portal>,
 
     /// How long to wait for a lost target: 30s, 5m, 1h [default: 2m]
-    #[arg(long, value_name = "TIME", value_parser = sizes::duration)]
+    #[arg(long, visible_alias = "path-timeout", value_name = "TIME", value_parser = sizes::duration)]
     patience: Option<Duration>,
 
     #[command(flatten)]

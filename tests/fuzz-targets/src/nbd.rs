@@ -14,7 +14,7 @@ const BLOCKS: u64 = 128;
 /// # Panics
 /// If it does not end.
 pub fn nbd_client(input: &[u8]) {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else { return };
     let Ok(ram) = Ram::new(512, BLOCKS) else { return };
     let disk = Disk::new(Arc::new(ram), false);
     let (_stop, stopping) = watch::channel(false);

@@ -12,16 +12,21 @@ use block::Payload;
 use rustix::io::Errno;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
 
 /// The most requests of one client that are under way. The longest queue of Linux's own client has 128.
 const REQUESTS_MAX: usize = 256;
 
 /// The memory for them.
 const MEMORY_BYTES: usize = 64 << 20;
+
+/// How long a client may take before it uses the disk.
+const NEGOTIATION: Duration = Duration::from_secs(30);
 
 /// The most options of one client; real ones need about five.
 const OPTIONS_MAX: usize = 100;
@@ -45,7 +50,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(READ_BYTES, reader);
     let agreed = tokio::select! {
-        agreed = negotiate(&mut reader, &mut writer, disk) => agreed?,
+        agreed = timeout(NEGOTIATION, negotiate(&mut reader, &mut writer, disk)) => agreed??,
         () = stopped(&mut stop) => None,
     };
     let Some(agreed) = agreed else { return Ok(()) };

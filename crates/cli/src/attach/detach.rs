@@ -8,6 +8,7 @@ use attach::LoopDevice;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io;
+use std::time::Duration;
 
 pub(crate) fn run(arguments: &DetachArguments) -> Result<(), Failed> {
     let (place, record) = Place::find(&arguments.called)?;
@@ -44,13 +45,18 @@ fn refuse_if_used(record: &Record) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks the server to end, and waits for it. The second signal means that it must not wait for users.
+/// How often a server is asked that must not wait for users.
+const INSIST: Duration = Duration::from_millis(200);
+
+/// Asks the server to end, and waits for it. If it is asked again, it does not wait for users any more.
 fn stop(place: &Place, record: &Record, force: bool) -> anyhow::Result<()> {
     let pid =
         i32::try_from(record.pid).ok().and_then(Pid::from_raw).context("the record names no process")?;
-    let signals = if force { 2 } else { 1 };
-    for _ in 0..signals {
-        kill_process(pid, Signal::TERM).with_context(|| format!("cannot stop process {}", record.pid))?;
+    kill_process(pid, Signal::TERM).with_context(|| format!("cannot stop process {}", record.pid))?;
+    while force && place.is_served() {
+        std::thread::sleep(INSIST);
+        // It may have ended meanwhile.
+        let _ = kill_process(pid, Signal::TERM);
     }
     place.wait_for_end().context("cannot wait for the server")
 }

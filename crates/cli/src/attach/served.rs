@@ -52,10 +52,14 @@ impl Served {
     ) -> Result<Self, Failed> {
         let disk = opened.disk;
         let held = Place::take(name)?;
-        let (front, way) = match socket {
-            Some(socket) => serve_nbd(&disk, socket)?,
-            None => make_device(&disk, held.place(), name).await?,
+        let begun = match socket {
+            Some(socket) => serve_nbd(&disk, socket),
+            None => make_device(&disk, held.place(), name).await,
         };
+        let (front, way) = begun.inspect_err(|_| {
+            // Nothing is attached, and nothing is to be listed. What cannot be removed is used by the next attempt.
+            let _ = held.place().remove();
+        })?;
         let record = Record {
             name: name.to_string(),
             source: source.to_string(),

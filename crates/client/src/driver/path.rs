@@ -257,12 +257,16 @@ impl Path {
 
     /// The present connections and those still expected.
     pub(super) fn connections_to_be(&self) -> usize {
-        let most = self.parameters.map_or(usize::MAX, |parameters| parameters.max_connections.into());
         match (self.state, &self.ceiling) {
             (PathState::Gone, _) => 0,
-            (_, None) => self.connections_wanted.min(most),
+            (_, None) => self.connections_wanted.min(self.session_limit()),
             (_, Some(_)) => self.connections_expected(),
         }
+    }
+
+    /// The most connections that were negotiated for its session.
+    fn session_limit(&self) -> usize {
+        self.parameters.map_or(usize::MAX, |parameters| parameters.max_connections.into())
     }
 
     /// Whether the session may have one more connection.
@@ -435,7 +439,8 @@ impl Path {
         let is_last = self.open_connections() <= 1;
         let Some(core) = self.core.as_mut().filter(|_| !is_last) else { return false };
         core.logout_lane(now, lane);
-        self.connections_wanted = self.connections_wanted.saturating_sub(1).max(1);
+        // More than the session may have cannot be missed.
+        self.connections_wanted = self.connections_wanted.min(self.session_limit()).saturating_sub(1).max(1);
         true
     }
 

@@ -1,0 +1,141 @@
+//! Compares diagnoses with what limited the runs of `experiments/diagnosis/limits.toml`, and predicted gains with those that
+//! were reached, as a table and a JSON file.
+
+#![forbid(unsafe_code)]
+
+use anyhow::Context;
+use clap::Parser;
+use lab::{Folder, Quantity, RunRecord, SeriesSummary, Summary};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+
+/// Compare diagnoses with what limited the runs; print a table.
+#[derive(Debug, Parser)]
+struct Options {
+    /// The folder of the results.
+    #[arg(value_name = "FOLDER")]
+    results: PathBuf,
+    /// A file for the same numbers, in JSON.
+    #[arg(long)]
+    summary: Option<PathBuf>,
+}
+
+/// What is written as JSON.
+#[derive(Serialize)]
+struct Report {
+    series: SeriesSummary,
+    limits: Vec<Injected>,
+}
+
+/// One limit, set in several runs.
+#[derive(Serialize)]
+struct Injected {
+    /// The limit, and what sets it.
+    name: String,
+    /// How often each verdict was given.
+    verdicts: BTreeMap<String, usize>,
+    right: usize,
+    runs: usize,
+    /// The median of the gains that the diagnoses predicted.
+    predicted: Option<f64>,
+    /// The median rate with the remedy, by that with the limit.
+    achieved: Option<f64>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    let folder = Folder::open(&options.results)?;
+    let plan = folder.plan(&folder.experiment()?)?;
+    let limits = plan.labels("limit").into_iter().map(|limit| Injected::of(&folder, limit)).collect();
+    let report = Report { series: Summary::of(&folder)?.series, limits };
+    print!("{report}");
+    if let Some(file) = &options.summary {
+        let text = serde_json::to_string_pretty(&report)? + "\n";
+        fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// The verdicts that are right; of two limits that are almost equal, either is.
+fn right_verdicts(name: &str) -> Vec<&str> {
+    match name {
+        "disk and path" => vec!["target", "saturation"],
+        _ => vec![name.split(',').next().unwrap_or(name)],
+    }
+}
+
+impl Injected {
+    fn of(folder: &Folder, name: &str) -> Self {
+        let of_run = |run: &'static str| {
+            let is_of = move |record: &&RunRecord| {
+                let value = |variable: &str| record.values.get(variable).map(String::as_str);
+                record.valid && value("limit") == Some(name) && value("run") == Some(run)
+            };
+            folder.records.iter().filter(is_of)
+        };
+        let rate = |run| {
+            median(of_run(run).filter_map(|record| record.measured.get(&Quantity::Throughput).copied()))
+        };
+        let diagnoses: Vec<_> =
+            of_run("limited").filter_map(|record| record.session.as_ref()?.diagnosis.as_ref()).collect();
+        let mut verdicts = BTreeMap::new();
+        for diagnosis in &diagnoses {
+            *verdicts.entry(diagnosis.limit.clone()).or_default() += 1;
+        }
+        let right = right_verdicts(name).iter().filter_map(|verdict| verdicts.get(*verdict)).sum();
+        Self {
+            name: name.to_owned(),
+            verdicts,
+            right,
+            runs: of_run("limited").count(),
+            predicted: median(diagnoses.iter().filter_map(|diagnosis| diagnosis.gain)),
+            achieved: rate("cured").zip(rate("limited")).map(|(cured, limited)| cured / limited),
+        }
+    }
+
+    /// How far the prediction was from what was reached, as a share of that.
+    fn error(&self) -> Option<f64> {
+        let (predicted, achieved) = self.predicted.zip(self.achieved)?;
+        Some((predicted - achieved).abs() / achieved)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "| what limited | right | verdicts | predicted gain | achieved | error |")?;
+        writeln!(formatter, "|---|---:|---|---:|---:|---:|")?;
+        for limit in &self.limits {
+            let Injected { name, verdicts, right, runs, predicted, achieved } = limit;
+            let verdicts =
+                verdicts.iter().map(|(verdict, number)| format!("{verdict} {number}")).collect::<Vec<_>>();
+            let gain = |gain: Option<f64>| gain.map_or("–".to_owned(), |gain| format!("{gain:.2}"));
+            // A gain that nobody predicted has no error.
+            let error = limit.error().map_or("–".to_owned(), |error| format!("{:.0} %", error * 100.0));
+            writeln!(
+                formatter,
+                "| {name} | {right} of {runs} | {} | {} | {} | {error} |",
+                verdicts.join(", "),
+                gain(*predicted),
+                gain(*achieved),
+            )?;
+        }
+        let sum = |number: fn(&Injected) -> usize| self.limits.iter().map(number).sum::<usize>();
+        let error = median(self.limits.iter().filter_map(Injected::error)).unwrap_or(f64::NAN);
+        writeln!(
+            formatter,
+            "\nRight: {} of {} runs. The median error of the predicted gains is {:.0} %.",
+            sum(|limit| limit.right),
+            sum(|limit| limit.runs),
+            error * 100.0
+        )
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
