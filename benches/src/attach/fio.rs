@@ -53,7 +53,9 @@ pub fn run(job: Job, target: &[String], duration: Duration) -> anyhow::Result<Ra
         .context("fio is missing")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "fio failed: {said}");
-    let report: Value = serde_json::from_slice(&output.stdout).context("fio's report")?;
+    // Its engine for NBD says something first.
+    let begin = output.stdout.iter().position(|byte| *byte == b'{').context("fio made no report")?;
+    let report: Value = serde_json::from_slice(&output.stdout[begin..]).context("fio's report")?;
     let direction = if job.rw.ends_with("read") { "read" } else { "write" };
     let per_second = report["jobs"][0][direction]["iops"].as_f64().context("fio's report has no rate")?;
     Ok(Rate { per_second })
