@@ -6,6 +6,8 @@ use serde_json::Value;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::SubscriberBuilder;
+use tracing_subscriber::fmt::format::{DefaultFields, Format};
 
 /// Prints a line on standard output, formatted as by `println!`: see [`line`].
 macro_rules! outln {
@@ -46,16 +48,22 @@ pub(crate) fn log_warnings() {
     subscriber.without_time().with_target(false).with_ansi(io::stderr().is_terminal()).compact().init();
 }
 
-/// Logs as a server does: also what goes well, with the time. The library that mounts tells what this program tells, too.
+/// Logs as a server does, for people.
 pub(crate) fn log_as_server() {
-    let filter = filter("info,fuser=warn");
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    let subscriber = subscriber.log_internal_errors(false).with_target(false);
-    subscriber.with_ansi(io::stderr().is_terminal()).compact().init();
+    server_log().with_ansi(io::stderr().is_terminal()).compact().init();
+}
+
+/// A server's log on standard error: also what goes well, with the time.
+pub(crate) fn server_log() -> SubscriberBuilder<DefaultFields, Format, EnvFilter, fn() -> io::Stderr> {
+    // The library that mounts tells what this program tells, too.
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter("info,fuser=warn"));
+    // A terminal that has hung up accepts no messages, and the server must still stop in order. Our events have a field
+    // of the target's name.
+    subscriber.with_writer(io::stderr as fn() -> io::Stderr).log_internal_errors(false).with_target(false)
 }
 
 /// The filter of the environment variable, otherwise this default.
-pub(crate) fn filter(default: &str) -> EnvFilter {
+fn filter(default: &str) -> EnvFilter {
     EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new(default))
 }
 

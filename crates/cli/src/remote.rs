@@ -104,6 +104,11 @@ fn connections(text: &str) -> Result<Connections, String> {
         .ok_or_else(|| format!("a number from 1 to {CONNECTIONS_MAX} is needed, or auto"))
 }
 
+/// Whether the text names a remote disk, rather than a file.
+pub(crate) fn is_url(text: &str) -> bool {
+    text.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("iscsi://"))
+}
+
 /// Which portals a URL gets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Portals {

@@ -9,7 +9,6 @@ use clap::ValueEnum;
 use framing::Congestion;
 use initiator::Algorithms;
 use serde_json::json;
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -157,15 +156,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
 }
 
 fn log(form: LogForm) {
-    let subscriber = tracing_subscriber::fmt().with_env_filter(output::filter("info"));
-    // A terminal that has hung up accepts no messages, and the server must still stop in order.
-    let subscriber = subscriber.with_writer(std::io::stderr).log_internal_errors(false);
     match form {
-        LogForm::Human => {
-            subscriber.with_ansi(std::io::stderr().is_terminal()).with_target(false).compact().init();
-        }
-        // Our events have a field of that name.
-        LogForm::Json => subscriber.json().flatten_event(true).with_target(false).init(),
+        LogForm::Human => output::log_as_server(),
+        LogForm::Json => output::server_log().json().flatten_event(true).init(),
     }
 }
 

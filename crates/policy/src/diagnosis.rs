@@ -17,11 +17,13 @@
 
 mod path_tally;
 mod remedy;
+mod seen;
 mod tally;
 mod wait;
 
 pub use remedy::{Change, Remedy};
-pub use tally::{Seen, Tally};
+pub use seen::Seen;
+pub use tally::Tally;
 pub use wait::{Look, ThreadTime};
 
 use core::fmt;

@@ -23,6 +23,8 @@ until_true() { i=0; until "$@" 2>/dev/null; do i=$((i + 1)); [ $i -lt 200 ] || r
 node() { portal=$1; shift; iscsiadm -m node -T "$target" -p "$portal" "$@"; }
 add() { until_true node "$1" -o new >/dev/null; }
 set_to() { node "$1" -o update -n "$2" -v "$3"; }
+# log_in PORTAL DEVICE: and wait for the disk.
+log_in() { add "$1"; node "$1" -l; until_true [ -b "$2" ]; }
 # write_and_compare FILE: 32 MiB, read back from the disk.
 write_and_compare() {
   head -c 33554432 /dev/urandom >/tmp/noise
@@ -96,9 +98,7 @@ fn a_mounted_filesystem_outlives_the_death_of_its_target() {
     let job = job(&format!(
         r#"
 portal={portal}
-add $portal
-node $portal -l
-until_true [ -b /dev/sda ]
+log_in $portal /dev/sda
 mkfs.ext4 -q /dev/sda
 mount -t ext4 /dev/sda /mnt
 for number in $(seq 40); do
@@ -183,9 +183,7 @@ fn a_reservation_of_linux_keeps_others_from_writing_until_it_is_released() {
     let job = job(&format!(
         r#"
 portal={portal}
-add $portal
-node $portal -l
-until_true [ -b /dev/sda ]
+log_in $portal /dev/sda
 sg_persist --out --register --param-sark=0xabc /dev/sda
 sg_persist --out --reserve --param-rk=0xabc --prout-type=5 /dev/sda
 sg_persist --in --read-reservation /dev/sda

@@ -2,7 +2,7 @@
 
 use super::place::Name;
 use crate::local;
-use crate::remote::{Connected, Connecting, Portals};
+use crate::remote::{Connected, Connecting, Portals, is_url};
 use attach::Disk;
 use initiator::{Lun, Url};
 use std::fmt;
@@ -28,7 +28,7 @@ impl FromStr for Source {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("iscsi://")) {
+        if is_url(text) {
             return text.parse().map(Self::Remote).map_err(|error: initiator::InvalidUrl| error.to_string());
         }
         let spec: LunSpec = text.parse().map_err(|error: target::InvalidLunSpec| {

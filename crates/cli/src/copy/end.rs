@@ -2,7 +2,7 @@
 
 use super::not_begun;
 use crate::exit::Failed;
-use crate::remote::{Connected, Connecting, Portals, Remote};
+use crate::remote::{Connected, Connecting, Portals, Remote, is_url};
 use crate::reservation;
 use block::Engine;
 use initiator::{InvalidUrl, Url};
@@ -26,9 +26,7 @@ impl FromStr for End {
     fn from_str(text: &str) -> Result<Self, InvalidUrl> {
         match text {
             "-" => Ok(Self::Stream),
-            _ if text.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("iscsi://")) => {
-                text.parse().map(Self::Url)
-            }
+            _ if is_url(text) => text.parse().map(Self::Url),
             _ => Ok(Self::Path(text.into())),
         }
     }

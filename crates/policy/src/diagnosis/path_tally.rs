@@ -1,6 +1,6 @@
 //! What the kernel measured of all connections of a session, added up.
 
-use super::tally::BUFFER;
+use super::seen::BUFFER;
 use super::{Limit, PathEvidence};
 use crate::lane_sample::{LaneSample, PathCounters, PathMeasurement};
 use pdu::Duration;
