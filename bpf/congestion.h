@@ -43,8 +43,10 @@ struct connection {
 	__u32 fraction;
 	/* Records so far. */
 	__u32 records;
+	/* When the kernel made this call. */
+	__u64 now_ns;
 	/* The law's own. */
-	__u64 law[12];
+	__u64 law[11];
 };
 
 static __always_inline struct tcp_sock *tcp_of(struct sock *sk)
@@ -60,6 +62,19 @@ static __always_inline struct connection *connection_of(struct sock *sk)
 static __always_inline void *law_state_of(struct sock *sk)
 {
 	return connection_of(sk)->law;
+}
+
+/* The time of this call, for the law and for the record of it. */
+static __always_inline __u64 now_of(struct sock *sk)
+{
+	return connection_of(sk)->now_ns;
+}
+
+/* The time from one call to another. Each took its time before it had a lock, so that the earlier one may have the later
+ * time: then it is zero. */
+static __always_inline __u64 since(__u64 then_ns, __u64 now_ns)
+{
+	return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
 static __always_inline __u8 ca_state_of(struct sock *sk)
@@ -190,14 +205,15 @@ static __always_inline struct recording *recording_of(struct sock *sk)
 	return wanted->port == 0 || local == wanted->port || peer == wanted->port ? wanted : NULL;
 }
 
-/* Begins a record with the state before the law acts; end_record() submits it. */
-static __always_inline struct record *begin_record(struct sock *sk, enum hook hook, __u32 argument)
+/* Begins a call. If calls are recorded, returns a record with the state before the law acts; end_call() submits it. */
+static __always_inline struct record *begin_call(struct sock *sk, enum hook hook, __u32 argument)
 {
 	struct tcp_sock *tcp = tcp_of(sk);
 	struct recording *recording = recording_of(sk);
 	struct record *record;
 	__u32 number;
 
+	connection_of(sk)->now_ns = bpf_ktime_get_ns();
 	if (!recording)
 		return NULL;
 	number = connection_of(sk)->records++;
@@ -207,7 +223,7 @@ static __always_inline struct record *begin_record(struct sock *sk, enum hook ho
 		return NULL;
 	}
 	__builtin_memset(record, 0, sizeof(*record));
-	record->at_ns = bpf_ktime_get_ns();
+	record->at_ns = now_of(sk);
 	record->number = number;
 	record->argument = argument;
 	record->sample_rtt_us = -1;
@@ -227,8 +243,8 @@ static __always_inline struct record *begin_record(struct sock *sk, enum hook ho
 	return record;
 }
 
-/* Ends a record with the state after the law has acted. */
-static __always_inline void end_record(struct sock *sk, const struct law *law, struct record *record)
+/* Ends a call. Its record has the state after the law has acted. */
+static __always_inline void end_call(struct sock *sk, const struct law *law, struct record *record)
 {
 	if (!record)
 		return;
@@ -241,37 +257,37 @@ static __always_inline void end_record(struct sock *sk, const struct law *law, s
 
 static __always_inline void hook_init(struct sock *sk, const struct law *law)
 {
-	struct record *record = begin_record(sk, INIT, 0);
+	struct record *record = begin_call(sk, INIT, 0);
 
 	if (law->init)
 		law->init(sk);
-	end_record(sk, law, record);
+	end_call(sk, law, record);
 }
 
 static __always_inline void hook_release(struct sock *sk, const struct law *law)
 {
-	struct record *record = begin_record(sk, RELEASE, 0);
+	struct record *record = begin_call(sk, RELEASE, 0);
 
 	if (law->release)
 		law->release(sk);
-	end_record(sk, law, record);
+	end_call(sk, law, record);
 }
 
 static __always_inline __u32 hook_ssthresh(struct sock *sk, const struct law *law)
 {
-	struct record *record = begin_record(sk, SSTHRESH, 0);
+	struct record *record = begin_call(sk, SSTHRESH, 0);
 	__u32 window = at_least(WINDOW_MIN, law->after_loss(sk));
 
 	connection_of(sk)->fraction = 0;
 	if (record)
 		record->argument = window;
-	end_record(sk, law, record);
+	end_call(sk, law, record);
 	return window;
 }
 
 static __always_inline void hook_cong_avoid(struct sock *sk, const struct law *law, __u32 acked)
 {
-	struct record *record = begin_record(sk, CONG_AVOID, acked);
+	struct record *record = begin_call(sk, CONG_AVOID, acked);
 
 	if (!is_window_used(sk)) {
 	} else if (law->increase) {
@@ -282,7 +298,7 @@ static __always_inline void hook_cong_avoid(struct sock *sk, const struct law *l
 		if (acked > 0)
 			grow(sk, acked, law->growth(sk));
 	}
-	end_record(sk, law, record);
+	end_call(sk, law, record);
 }
 
 static __always_inline void hook_pkts_acked(struct sock *sk, const struct law *law, const struct ack_sample *sample)
@@ -291,43 +307,46 @@ static __always_inline void hook_pkts_acked(struct sock *sk, const struct law *l
 
 	if (!law->acknowledged)
 		return;
-	record = begin_record(sk, PKTS_ACKED, sample->pkts_acked);
+	record = begin_call(sk, PKTS_ACKED, sample->pkts_acked);
 	if (record) {
 		record->sample_rtt_us = sample->rtt_us;
 		record->in_flight = sample->in_flight;
 	}
 	law->acknowledged(sk, sample);
-	end_record(sk, law, record);
+	end_call(sk, law, record);
 }
 
 static __always_inline void hook_set_state(struct sock *sk, const struct law *law, __u8 state)
 {
-	struct record *record = begin_record(sk, SET_STATE, state);
+	struct record *record = begin_call(sk, SET_STATE, state);
 
 	if (law->state)
 		law->state(sk, state);
-	end_record(sk, law, record);
+	end_call(sk, law, record);
 }
 
 static __always_inline void hook_cwnd_event(struct sock *sk, const struct law *law, enum tcp_ca_event event)
 {
-	struct record *record = event <= CA_EVENT_LOSS ? begin_record(sk, CWND_EVENT, event) : NULL;
+	struct record *record;
 
+	if (event > CA_EVENT_LOSS)
+		return;
+	record = begin_call(sk, CWND_EVENT, event);
 	if (law->event)
 		law->event(sk, event);
-	end_record(sk, law, record);
+	end_call(sk, law, record);
 }
 
 static __always_inline __u32 hook_undo_cwnd(struct sock *sk, const struct law *law)
 {
-	struct record *record = begin_record(sk, UNDO_CWND, 0);
+	struct record *record = begin_call(sk, UNDO_CWND, 0);
 	__u32 window = at_least(tcp_of(sk)->snd_cwnd, tcp_of(sk)->prior_cwnd);
 
 	if (law->undo)
 		window = law->undo(sk);
 	if (record)
 		record->argument = window;
-	end_record(sk, law, record);
+	end_call(sk, law, record);
 	return window;
 }
 

@@ -207,7 +207,7 @@ static __always_inline __u64 host_of(struct sock *sk)
 /* Begins a new epoch if the last one is over. After a silence, those count that sent before it. */
 static __always_inline void advance_epoch(struct group *group, __u64 now_ns)
 {
-	__u64 length_ns = (group->srtt >> 16) * 1000, passed_ns = now_ns - group->epoch_began_ns;
+	__u64 length_ns = (group->srtt >> 16) * 1000, passed_ns = since(group->epoch_began_ns, now_ns);
 
 	if (length_ns < EPOCH_NS_MIN)
 		length_ns = EPOCH_NS_MIN;
@@ -303,7 +303,7 @@ static __always_inline void measure(struct group *group, __s32 rtt_us, __u64 now
 	if (rtt_us <= 0)
 		return;
 	if (group->min_rtt_us == 0 || (__u32)rtt_us <= group->min_rtt_us ||
-	    now_ns - group->min_rtt_at_ns > 10000000000ull) {
+	    since(group->min_rtt_at_ns, now_ns) > 10000000000ull) {
 		group->min_rtt_us = rtt_us;
 		group->min_rtt_at_ns = now_ns;
 	}
@@ -415,7 +415,7 @@ static __always_inline void join(struct sock *sk, enum control control)
 	struct member *member = member_of(sk);
 	__u32 window = tcp_of(sk)->snd_cwnd * ONE, place = 0;
 	bool is_repairing = ca_state_of(sk) > TCP_CA_DISORDER;
-	__u64 now_ns = bpf_ktime_get_ns();
+	__u64 now_ns = now_of(sk);
 	struct group_key key;
 	struct group *group;
 	__u64 first;
@@ -481,7 +481,7 @@ static __always_inline void leave(struct sock *sk, bool is_split)
 {
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
-	__u64 now_ns = bpf_ktime_get_ns();
+	__u64 now_ns = now_of(sk);
 
 	if (!group)
 		return;

@@ -6,9 +6,10 @@
  * acknowledged next. Nor may it write the round trip from which the kernel derives the retransmission timeout. */
 #include "ensemble.h"
 
-/* The part of a window that remains after a loss: Reno's, and CUBIC's. */
-#define RENO_REMAINS (ONE / 2)
-#define CUBIC_REMAINS (ONE * 7 / 10)
+/* The tenths of a window that remain after a loss: Reno's, and CUBIC's. */
+#define TENTHS 10
+#define RENO_REMAINS 5
+#define CUBIC_REMAINS 7
 
 /* As many connections as a group behaves as, in parts: never more than send. */
 static __always_inline __u64 flows_of(const struct group *group)
@@ -70,7 +71,7 @@ static __always_inline void grow_as_cubic(struct group *group, __u32 acked, __u6
 		/* (distance / 0.4 / flows) to the power of ⅓, in milliseconds. */
 		cubic->k_ms = cube_root(distance * 2500000000ull / flows);
 	}
-	wanted = cubic_window(cubic, (now_ns - cubic->began_ns) / 1000000 + rtt_ms, flows);
+	wanted = cubic_window(cubic, since(cubic->began_ns, now_ns) / 1000000 + rtt_ms, flows);
 	if (wanted > group->window + group->window / 2)
 		wanted = group->window + group->window / 2;
 	/* §4.3: α = 3 (1 − β) / (1 + β), and 1 once the window before the loss is reached again. */
@@ -85,7 +86,7 @@ static __always_inline void grow_as_cubic(struct group *group, __u32 acked, __u6
 /* Whether the group was reduced only just now: the loss belongs to that. */
 static __always_inline bool is_held(const struct group *group, __u64 now_ns)
 {
-	__u64 rtt_ns = (group->srtt >> 16) * 1000, since_ns = now_ns - group->last_cut_ns;
+	__u64 rtt_ns = (group->srtt >> 16) * 1000, since_ns = since(group->last_cut_ns, now_ns);
 
 	if (group->mode == SINGLE)
 		return since_ns < rtt_ns;
@@ -112,19 +113,19 @@ static __always_inline void grow_aggregate(struct group *group, __u32 acked, __u
 /* The amount that a loss of a member with this share cuts from the aggregate. */
 static __always_inline __u64 cut_of(const struct group *group, __u64 share, __u64 now_ns)
 {
-	__u64 lost = ONE - remains(group), window;
+	__u64 lost = TENTHS - remains(group), window;
 
 	if (is_held(group, now_ns))
 		return 0;
 	switch (group->mode) {
 	case FAIR:
 		/* The member keeps whole segments. */
-		window = at_least(WINDOW_MIN, share * (ONE - lost) / ONE / ONE);
+		window = at_least(WINDOW_MIN, share * remains(group) / TENTHS / ONE);
 		return less(share, window * ONE);
 	case WEIGHT:
-		return group->window * lost / flows_of(group);
+		return group->window * ONE / flows_of(group) * lost / TENTHS;
 	default:
-		return group->window * lost / ONE;
+		return group->window * lost / TENTHS;
 	}
 }
 
@@ -148,7 +149,7 @@ static __u32 after_loss(struct sock *sk)
 {
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
-	__u64 share = (__u64)tcp_of(sk)->snd_cwnd * ONE, cut, now_ns = bpf_ktime_get_ns();
+	__u64 share = (__u64)tcp_of(sk)->snd_cwnd * ONE, cut, now_ns = now_of(sk);
 	__u32 window;
 
 	if (!group)
@@ -184,7 +185,7 @@ static __always_inline void time_out(struct group *group, struct member *member,
 		member->cut += less(held, window);
 		group->window = less(group->window, less(held, window));
 		group->ssthresh = group->window;
-	} else if (now_ns - group->last_timeout_ns >= rtt_ns) {
+	} else if (since(group->last_timeout_ns, now_ns) >= rtt_ns) {
 		member->cut += less(group->window, least);
 		group->window -= less(group->window, least);
 		group->last_timeout_ns = now_ns;
@@ -197,7 +198,7 @@ static void state(struct sock *sk, __u8 state)
 {
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
-	__u64 window = (__u64)tcp_of(sk)->snd_cwnd * ONE, held, now_ns = bpf_ktime_get_ns();
+	__u64 window = (__u64)tcp_of(sk)->snd_cwnd * ONE, held, now_ns = now_of(sk);
 
 	if (!group)
 		return;
@@ -222,7 +223,7 @@ static void increase(struct sock *sk, __u32 acked)
 	struct tcp_sock *tcp = tcp_of(sk);
 	__u32 before = tcp->snd_cwnd, left = acked, share;
 	bool is_by_itself = !group || member->frozen > 0;
-	__u64 now_ns = bpf_ktime_get_ns(), grown, ssthresh;
+	__u64 now_ns = now_of(sk), grown, ssthresh;
 
 	if (is_by_itself) {
 		if (is_in_slow_start(sk))
@@ -261,7 +262,7 @@ static void acknowledged(struct sock *sk, const struct ack_sample *sample)
 	bool is_counted = is_window_used(sk) && member->frozen == 0, is_new_epoch, is_split;
 	__u32 acked = sample->pkts_acked, share;
 	__s32 rtt_us = sample->rtt_us;
-	__u64 now_ns = bpf_ktime_get_ns();
+	__u64 now_ns = now_of(sk);
 
 	if (!group)
 		return;
@@ -308,14 +309,14 @@ static void event(struct sock *sk, enum tcp_ca_event event)
 {
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
-	__u64 now_ns = bpf_ktime_get_ns(), rate;
+	__u64 now_ns = now_of(sk), rate;
 	struct tcp_sock *tcp = tcp_of(sk);
 	__u32 share;
 
 	if (!group || event != CA_EVENT_TX_START || member->frozen > 0)
 		return;
 	bpf_spin_lock(&group->lock);
-	rest(group, now_ns - group->last_active_ns);
+	rest(group, since(group->last_active_ns, now_ns));
 	advance_epoch(group, now_ns);
 	mark_active(group, member, now_ns);
 	share = share_of(group);
@@ -335,7 +336,7 @@ static __u32 undo(struct sock *sk)
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
 	__u32 window = at_least(tcp_of(sk)->snd_cwnd, tcp_of(sk)->prior_cwnd);
-	__u64 now_ns = bpf_ktime_get_ns();
+	__u64 now_ns = now_of(sk);
 	bool is_last;
 
 	if (!group)

@@ -81,7 +81,7 @@ static void increase(struct sock *sk, __u32 acked)
 	struct fast *fast = law_state_of(sk);
 	struct tcp_sock *tcp = tcp_of(sk);
 	__u32 alpha = alpha_of(sk);
-	__u64 now_ns = bpf_ktime_get_ns();
+	__u64 now_ns = now_of(sk);
 
 	if (is_in_slow_start(sk)) {
 		/* The queue holds what it should. */
@@ -105,7 +105,7 @@ static __always_inline void share_base_rtt(struct sock *sk, struct group *group,
 {
 	struct fast *fast = law_state_of(sk);
 	bool is_counted = is_window_used(sk), is_new_epoch, is_split;
-	__u64 now_ns = bpf_ktime_get_ns();
+	__u64 now_ns = now_of(sk);
 
 	bpf_spin_lock(&group->lock);
 	advance_epoch(group, now_ns);

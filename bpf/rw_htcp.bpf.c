@@ -38,7 +38,7 @@ struct htcp {
 static void init(struct sock *sk)
 {
 	struct htcp *htcp = law_state_of(sk);
-	__u64 now_ns = bpf_ktime_get_ns();
+	__u64 now_ns = now_of(sk);
 
 	htcp->now.loss_ns = now_ns;
 	htcp->now.remains = REMAINS_MIN;
@@ -64,7 +64,7 @@ static __u32 after_loss(struct sock *sk)
 
 	htcp->before = htcp->now;
 	htcp->now.remains = remains(htcp);
-	htcp->now.loss_ns = bpf_ktime_get_ns();
+	htcp->now.loss_ns = now_of(sk);
 	htcp->now.earlier_throughput_max = htcp->now.throughput_max;
 	htcp->now.throughput_max = 0;
 	htcp->now.rtt_max_us = 0;
@@ -74,7 +74,7 @@ static __u32 after_loss(struct sock *sk)
 static __u64 growth(struct sock *sk)
 {
 	struct htcp *htcp = law_state_of(sk);
-	__u64 since_ns = bpf_ktime_get_ns() - htcp->now.loss_ns, faster = ONE;
+	__u64 since_ns = since(htcp->now.loss_ns, now_of(sk)), faster = ONE;
 
 	if (since_ns > LOW_SPEED_NS) {
 		__u64 beyond = (since_ns - LOW_SPEED_NS) / (SECOND_NS / ONE);
@@ -88,7 +88,7 @@ static void acknowledged(struct sock *sk, const struct ack_sample *sample)
 {
 	struct htcp *htcp = law_state_of(sk);
 	struct tcp_sock *tcp = tcp_of(sk);
-	__u64 now_ns = bpf_ktime_get_ns(), round_ns = now_ns - htcp->round_began_ns;
+	__u64 now_ns = now_of(sk), round_ns = since(htcp->round_began_ns, now_ns);
 	__u32 rtt_us = sample->rtt_us;
 
 	if (sample->rtt_us <= 0 || ca_state_of(sk) > TCP_CA_DISORDER)

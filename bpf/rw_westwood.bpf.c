@@ -22,7 +22,7 @@ static void init(struct sock *sk)
 {
 	struct westwood *westwood = law_state_of(sk);
 
-	westwood->sample_began_ns = bpf_ktime_get_ns();
+	westwood->sample_began_ns = now_of(sk);
 	/* The handshake is no sample. */
 	westwood->bandwidth = 0;
 	westwood->delivered = tcp_of(sk)->delivered;
@@ -46,7 +46,7 @@ static void acknowledged(struct sock *sk, const struct ack_sample *sample)
 {
 	struct westwood *westwood = law_state_of(sk);
 	struct tcp_sock *tcp = tcp_of(sk);
-	__u64 now_ns = bpf_ktime_get_ns(), sample_ns = now_ns - westwood->sample_began_ns, bandwidth;
+	__u64 now_ns = now_of(sk), sample_ns = since(westwood->sample_began_ns, now_ns), bandwidth;
 
 	if (sample->rtt_us > 0 && (westwood->rtt_min_us == 0 || (__u32)sample->rtt_us < westwood->rtt_min_us))
 		westwood->rtt_min_us = sample->rtt_us;
