@@ -2,8 +2,9 @@
 
 use crate::experiment::{BesideSetup, Quantity, Setup};
 use crate::lab::Lab;
+use crate::scsi_measures;
 use crate::scsi_run::{ScsiReport, ScsiRun, ScsiRunError};
-use crate::streams::{StreamSample, Streams};
+use crate::streams::{FlowTimes, StreamSample, Streams};
 use framing::Congestion;
 use observe::statistics::jain_index;
 use std::collections::BTreeMap;
@@ -33,7 +34,8 @@ pub(crate) fn run(run: &ScsiRun, setup: &Setup, lab: &Lab, seed: u64) -> io::Res
         send_buffer: None,
         to: lab.server.address,
     };
-    let (reports, streams) = streams.flow_during(lab, beside.direction, setup.sample_every.0, all)?;
+    let times = FlowTimes { from: beside.from.0, to: beside.to.map(|to| to.0), every: setup.sample_every.0 };
+    let (reports, streams) = streams.flow_during(lab, beside.direction, times, all)?;
     let (report, clients) = reports?;
     Ok((report, Others { streams, clients }))
 }
@@ -62,10 +64,14 @@ fn with_clients(
 }
 
 impl Others {
-    /// The workload's share of what all moved after its warm-up, and how evenly each of them moved it.
+    /// The workload's share of what all moved after its warm-up and while there were streams, if there were any, and how
+    /// evenly each of them moved it.
     pub(crate) fn quantities(&self, report: &ScsiReport, setup: &Setup) -> BTreeMap<Quantity, f64> {
-        let warm_up_ns = u64::try_from(setup.warm_up.0.as_nanos()).unwrap_or(u64::MAX);
-        let times = report.begun_ns.saturating_add(warm_up_ns)..=report.ended_ns;
+        let (mut from_ns, mut to_ns) = scsi_measures::counted_ns(report, setup).into_inner();
+        if let [first, .., last] = &self.streams[..] {
+            (from_ns, to_ns) = (from_ns.max(first.at_ns), to_ns.min(last.at_ns));
+        }
+        let times = from_ns..=to_ns;
         let mut bytes = vec![requested_bytes(report, &times)];
         bytes.extend(self.clients.iter().map(|client| requested_bytes(client, &times)));
         bytes.extend(stream_bytes(&self.streams, &times));

@@ -46,6 +46,7 @@ mod document;
 mod overlay;
 mod plan;
 mod prediction;
+mod quantity;
 mod request_model;
 mod setup;
 mod streams_setup;
@@ -57,7 +58,8 @@ pub(crate) use document::SPAN_MAX;
 pub use document::{Form, Plot, Theory};
 pub use plan::{Cell, Plan, PlannedRun};
 pub use prediction::Prediction;
-pub use setup::{Quantity, RunLoad, Segments, Setup};
+pub use quantity::Quantity;
+pub use setup::{RunLoad, Segments, Setup};
 pub use streams_setup::{StreamsEnd, StreamsSetup};
 
 pub(crate) use trace::mark_label;

@@ -11,14 +11,14 @@ use std::path::PathBuf;
 /// The kernel's settings (sysctl) that affect a run, by name, with the values in force in a host's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct KernelSettings(pub BTreeMap<&'static str, String>);
+pub struct KernelSettings(pub BTreeMap<String, String>);
 
 /// A setting that the kernel refused.
 #[derive(Debug, thiserror::Error)]
 #[error("setting {name} to \"{value}\" in a namespace: {source}")]
 pub struct SettingRefused {
     /// The setting's name.
-    pub name: &'static str,
+    pub name: String,
     /// The requested value.
     pub value: String,
     /// The kernel's error.
@@ -48,22 +48,24 @@ impl KernelSettings {
             for (name, value) in &wanted {
                 write(name, value)?;
             }
-            let names = wanted.iter().map(|(name, _)| *name);
-            let set = names.map(|name| Ok((name, read(name).map_err(|source| refused(name, "", source))?)));
-            let others = RECORDED.iter().filter_map(|name| Some(Ok((*name, read(name).ok()?))));
+            let names = wanted.iter().map(|(name, _)| name);
+            let set =
+                names.map(|name| Ok((name.clone(), read(name).map_err(|source| refused(name, "", source))?)));
+            let others = RECORDED.iter().filter_map(|name| Some(Ok(((*name).to_owned(), read(name).ok()?))));
             set.chain(others).collect::<Result<BTreeMap<_, _>, _>>()
         };
         let outcome = host.run(apply).map_err(|source| refused("everything", "", source))?;
         let mut settings = outcome?;
         // Older kernels have some of them only for the whole machine.
-        let missing = RECORDED.iter().filter(|name| !settings.contains_key(*name));
-        let of_machine: Vec<_> = missing.filter_map(|name| Some((*name, read(name).ok()?))).collect();
+        let missing = RECORDED.iter().filter(|name| !settings.contains_key(**name));
+        let of_machine: Vec<_> =
+            missing.filter_map(|name| Some(((*name).to_owned(), read(name).ok()?))).collect();
         settings.extend(of_machine);
         Ok(Self(settings))
     }
 }
 
-fn wanted(topology: &Topology) -> Vec<(&'static str, String)> {
+fn wanted(topology: &Topology) -> Vec<(String, String)> {
     let bytes_max = topology.tcp_buffer_bytes_max;
     let mut wanted = vec![
         // The smallest and the first buffer are the kernel's defaults.
@@ -81,7 +83,8 @@ fn wanted(topology: &Topology) -> Vec<(&'static str, String)> {
         // No link-local addresses.
         wanted.push(("net.ipv6.conf.default.addr_gen_mode", "1".to_owned()));
     }
-    wanted
+    let wanted = wanted.into_iter().map(|(name, value)| (name.to_owned(), value));
+    wanted.chain(topology.settings.clone()).collect()
 }
 
 /// Whether the kernel supports IPv6.
@@ -89,7 +92,7 @@ pub(crate) fn has_ipv6() -> bool {
     file("net.ipv6.conf").exists()
 }
 
-fn write(name: &'static str, value: &str) -> Result<(), SettingRefused> {
+fn write(name: &str, value: &str) -> Result<(), SettingRefused> {
     fs::write(file(name), value).map_err(|source| refused(name, value, source))
 }
 
@@ -103,6 +106,6 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from("/proc/sys").join(name.replace('.', "/"))
 }
 
-fn refused(name: &'static str, value: &str, source: io::Error) -> SettingRefused {
-    SettingRefused { name, value: value.to_owned(), source }
+fn refused(name: &str, value: &str, source: io::Error) -> SettingRefused {
+    SettingRefused { name: name.to_owned(), value: value.to_owned(), source }
 }

@@ -4,12 +4,11 @@ use crate::experiment::Quantity;
 use crate::namespace::Namespace;
 use congestion::{Control, GroupState, Record, Recorder, Recording};
 use framing::Congestion;
-use observe::statistics::jain_index;
 use policy::law::ensemble::{Aggregate, Member};
 use policy::law::replay::{self, Comparison, Hook, Replay};
 use policy::law::{Bic, Fast, Flow, GroupTerms, Hstcp, Htcp, Law, PARTS, Reno, Scalable, Westwood};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The differences that are allowed, in segments or as a part of the window if that is more: of half of all windows, and of
@@ -46,10 +45,7 @@ impl LawCheck {
     pub fn end(self) -> Result<BTreeMap<Quantity, f64>, String> {
         let Recording { mut records, lost } = self.recorder.stop().map_err(|error| error.to_string())?;
         check_complete(&mut records, lost)?;
-        let fairness = window_fairness(&records);
-        let mut quantities = quantities(&compare(self.control, &self.congestion, records)?);
-        quantities.extend(fairness.map(|index| (Quantity::WindowFairness, index)));
-        Ok(quantities)
+        Ok(quantities(&compare(self.control, &self.congestion, records)?))
     }
 }
 
@@ -89,28 +85,6 @@ fn of_each<L: Law>(records: &[Record], begin: impl Fn(&Flow) -> L) -> Comparison
         replay.end()
     });
     compared.fold(Comparison::default(), Comparison::and)
-}
-
-/// Jain's index of the congestion windows of all connections, the mean over the time in which all of them lived.
-fn window_fairness(records: &[Record]) -> Option<f64> {
-    let mut records: Vec<_> = records.iter().collect();
-    records.sort_by_key(|record| record.event.flow.now);
-    let connections: BTreeSet<_> = records.iter().map(|record| record.ports).collect();
-    let mut windows = BTreeMap::new();
-    let (mut sum, mut time_s) = (0.0, 0.0);
-    for (record, next) in records.iter().zip(records.iter().skip(1)) {
-        if record.event.hook == Hook::Release {
-            break;
-        }
-        windows.insert(record.ports, f64::from(record.event.window));
-        if windows.len() == connections.len() {
-            let lasts = next.event.flow.now.saturating_duration_since(record.event.flow.now).as_secs_f64();
-            let windows: Vec<_> = windows.values().copied().collect();
-            sum += jain_index(&windows)? * lasts;
-            time_s += lasts;
-        }
-    }
-    (time_s > 0.0).then(|| sum / time_s)
 }
 
 /// Connections of a group tell each other the shortest round trip.

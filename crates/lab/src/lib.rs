@@ -47,7 +47,9 @@ pub mod session_monitor;
 mod session_record;
 mod streams;
 mod summary;
+mod tcp_counters;
 mod topology;
+mod windows;
 pub mod workload;
 
 pub use capture::{CaptureRecord, CaptureSetup, Captured, CapturedCommand, CapturedConnection};

@@ -6,6 +6,7 @@ use crate::experiment::{Quantity, RunLoad, Setup, StreamsEnd, StreamsSetup};
 use crate::kernel_trace::{KernelTrace, Tracing};
 use crate::lab::{Lab, LabError, LabHost};
 use crate::law_check::LawCheck;
+use crate::namespace::Namespace;
 use crate::ping::ping;
 use crate::program_run::{ProgramReport, ProgramRun};
 use crate::relay::{RelayReport, Verdict};
@@ -13,13 +14,17 @@ use crate::rights::Rights;
 use crate::sample::{Sample, take_socket_samples};
 use crate::scsi_measures;
 use crate::scsi_run::ScsiReport;
+use crate::session_monitor::End;
 use crate::session_record::SessionRecord;
 use crate::streams::{RecordingTimes, Streams};
+use crate::tcp_counters::TcpCounters;
+use crate::windows;
 use monitor::{Discovery, Monitor, Options};
 use observe::statistics::{self, jain_index};
 use observe::{Digests, Kind, SocketsReport};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// The result of a run.
@@ -63,6 +68,8 @@ struct Measured {
     session: Option<SessionRecord>,
     sockets: SocketsReport,
     kernel_trace: Option<KernelTrace>,
+    /// The time that counts, if the workload moves data for a time.
+    counted_ns: Option<RangeInclusive<u64>>,
     /// The differences from the requested terms.
     reasons: Vec<String>,
 }
@@ -77,10 +84,7 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
     let outcome = measure(setup, &lab, seed);
     let Lab { client, server, relay, rights } = lab;
     let relay = relay.stop();
-    let settings = [client, server].map(|host| {
-        let settings = host.settings.0.into_iter();
-        settings.map(|(name, value)| (name.to_owned(), value)).collect()
-    });
+    let settings = [client, server].map(|host| host.settings.0);
     let mut reasons = match relay.verdict() {
         Verdict::Valid => Vec::new(),
         Verdict::Invalid(reasons) => reasons.iter().map(ToString::to_string).collect(),
@@ -103,6 +107,7 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
         session,
         sockets,
         kernel_trace,
+        counted_ns: _,
         reasons: others,
     } = measured;
     reasons.extend(others);
@@ -155,8 +160,9 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
     let round_trips = ping(&lab.client.namespace, lab.server.address, PINGS)?;
     let monitor = start_monitor(&lab.client, setup)?;
     let tracing = setup.kernel_trace.then(|| Tracing::begin(&lab.client.namespace, setup.trace_quiet.0));
-    let sender = if setup.read_share() < 1.0 { &lab.client } else { &lab.server };
-    let law_check = setup.compare_law.then(|| LawCheck::begin(&sender.namespace, setup.congestion()));
+    let senders = senders(lab, setup);
+    let counters = TcpCounters::of(&senders)?;
+    let law_check = setup.compare_law.then(|| LawCheck::begin(senders[0], setup.congestion()));
     let mut measured = match setup.load() {
         RunLoad::Streams(streams) => stream(streams, setup, lab)?,
         RunLoad::Scsi(run) => {
@@ -177,6 +183,7 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
             measured
         }
     };
+    measured.quantities.extend(TcpCounters::of(&senders)?.since(&counters));
     match law_check.map(|check| check.and_then(LawCheck::end)) {
         Some(Ok(quantities)) => measured.quantities.extend(quantities),
         Some(Err(problem)) => measured.reasons.push(problem),
@@ -187,6 +194,7 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
         measured.samples.extend(events);
     }
     let mut sockets = monitor.stop();
+    measured.see_windows(&sockets, setup);
     if let RunLoad::Program(ProgramRun { chooses_congestion_control: false, .. }) = setup.load() {
         measured.see_congestion_controls("client", &sockets);
     }
@@ -197,6 +205,13 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
         measured.quantities.insert(Quantity::RoundTrip, shortest.as_secs_f64());
     }
     Ok(measured)
+}
+
+/// The hosts that send data; the client first.
+fn senders<'a>(lab: &'a Lab, setup: &Setup) -> Vec<&'a Namespace> {
+    let read_share = setup.read_share();
+    let hosts = [(&lab.client, read_share < 1.0), (&lab.server, read_share > 0.0)];
+    hosts.into_iter().filter(|(_, sends)| *sends).map(|(host, _)| &host.namespace).collect()
 }
 
 /// Samples all connections of a host.
@@ -221,8 +236,11 @@ fn stream(streams: &StreamsSetup, setup: &Setup, lab: &Lab) -> io::Result<Measur
                 every: setup.sample_every.0,
             };
             let recording = plain.record(lab, times, |_| ())?;
+            let elapsed_ns = u64::try_from(recording.elapsed.as_nanos()).unwrap_or(u64::MAX);
+            let ended_ns = recording.samples.last().map(|last| last.at_ns);
             Ok(Measured {
                 quantities: of_streams(&recording.bytes, recording.elapsed),
+                counted_ns: ended_ns.map(|ended_ns| ended_ns.saturating_sub(elapsed_ns)..=ended_ns),
                 samples: recording.samples.into_iter().map(Sample::Stream).collect(),
                 congestion_controls: recording.congestion_controls,
                 ..Measured::default()
@@ -264,6 +282,19 @@ fn program(run: &ProgramRun, report: ProgramReport) -> Measured {
 }
 
 impl Measured {
+    /// Adds what the client's kernel tells of the workload's congestion windows.
+    fn see_windows(&mut self, sockets: &SocketsReport, setup: &Setup) {
+        let Some(counted_ns) = self.counted_ns.as_ref().filter(|_| setup.measures_windows()) else { return };
+        // Others use the path beside a session.
+        let of_session = self.session.as_ref().map(|record| {
+            let connections = record.sessions.connections.iter();
+            let ours = connections.filter(|connection| connection.end == End::Initiator);
+            ours.filter_map(|connection| connection.local).collect::<Vec<_>>()
+        });
+        let is_ours = |local| of_session.as_ref().is_none_or(|addresses| addresses.contains(&local));
+        self.quantities.extend(windows::quantities(sockets, counted_ns, |socket| is_ours(socket.local)));
+    }
+
     /// Adds the congestion controls of a host's connections, as seen from outside, if the workload does not report them.
     fn see_congestion_controls(&mut self, host: &str, sockets: &SocketsReport) {
         let seen = sockets.sockets.iter().flat_map(|socket| &socket.congestion_controls);
@@ -288,6 +319,7 @@ fn scsi(mut report: ScsiReport, setup: &Setup) -> Measured {
     if lost > 0 {
         reasons.push(format!("there was no room for {lost} samples of requests and commands"));
     }
+    let counted_ns = scsi_measures::counted_ns(&report, setup);
     let mut session = scsi_measures::session_record(&mut report, setup);
     let requests = report.requests.into_iter().map(Sample::Request);
     Measured {
@@ -295,6 +327,7 @@ fn scsi(mut report: ScsiReport, setup: &Setup) -> Measured {
         samples: requests.chain(session.take_samples()).collect(),
         session: Some(session),
         congestion_controls: report.congestion_controls,
+        counted_ns: Some(counted_ns),
         reasons,
         ..Measured::default()
     }

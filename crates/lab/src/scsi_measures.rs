@@ -7,6 +7,7 @@ use crate::session_record::SessionRecord;
 use crate::workload::{Direction, RequestSample};
 use observe::statistics::{Sample, Statistic, jain_index};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// The requests and commands after the warm-up.
 struct Counted<'a> {
@@ -19,8 +20,7 @@ struct Counted<'a> {
 
 impl<'a> Counted<'a> {
     fn new(report: &'a ScsiReport, setup: &Setup) -> Self {
-        let warm_up_ns = u64::try_from(setup.warm_up.0.as_nanos()).unwrap_or(u64::MAX);
-        let from_ns = report.begun_ns.saturating_add(warm_up_ns);
+        let from_ns = *counted_ns(report, setup).start();
         let commands = || report.session.commands.iter().filter(|command| command.lba.is_some());
         Self {
             requests: report.requests.iter().filter(|request| request.begun_ns >= from_ns).collect(),
@@ -51,6 +51,12 @@ impl<'a> Counted<'a> {
     }
 }
 
+/// The time after the warm-up.
+pub(crate) fn counted_ns(report: &ScsiReport, setup: &Setup) -> RangeInclusive<u64> {
+    let warm_up_ns = u64::try_from(setup.warm_up.0.as_nanos()).unwrap_or(u64::MAX);
+    report.begun_ns.saturating_add(warm_up_ns)..=report.ended_ns
+}
+
 /// The measurements of the requests after the warm-up. Omits quantities without a value.
 pub(crate) fn quantities(report: &ScsiReport, setup: &Setup) -> BTreeMap<Quantity, f64> {
     let counted = Counted::new(report, setup);
@@ -65,6 +71,7 @@ pub(crate) fn quantities(report: &ScsiReport, setup: &Setup) -> BTreeMap<Quantit
         (Quantity::Fairness, counted.fairness(report.run.session.connections)),
         (Quantity::RequestTime, times.as_ref().map(Sample::mean)),
         (Quantity::RequestTimeP99, times.as_ref().map(|times| times.percentile(99.0))),
+        (Quantity::RequestTimeDeviation, times.as_ref().and_then(Sample::standard_deviation)),
         (Quantity::TransferTime, transfer),
         (Quantity::HostTime, host_time_s(report, setup, requests, transfer)),
         (Quantity::OrderWaitP99, order_waits.as_ref().map(|waits| waits.percentile(99.0))),

@@ -18,7 +18,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 use transport::SocketBuffer;
@@ -55,6 +55,17 @@ pub struct RecordingTimes {
     pub warm_up: Duration,
     /// The time that counts.
     pub measured: Duration,
+    /// The interval between samples.
+    pub every: Duration,
+}
+
+/// The times of streams beside something else, since its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowTimes {
+    /// When they connect.
+    pub from: Duration,
+    /// When they end; with what they are beside, if missing.
+    pub to: Option<Duration>,
     /// The interval between samples.
     pub every: Duration,
 }
@@ -127,7 +138,8 @@ impl Streams {
         Ok(Recording { samples, bytes, elapsed, congestion_controls })
     }
 
-    /// Sends in this direction while `meanwhile` runs, and samples the arrived data.
+    /// Sends in this direction while `meanwhile` runs, at most in these times since its beginning, and samples the arrived
+    /// data.
     ///
     /// # Errors
     /// As those of [`transfer`](Self::transfer).
@@ -135,25 +147,40 @@ impl Streams {
         &self,
         lab: &Lab,
         direction: Direction,
-        every: Duration,
+        times: FlowTimes,
         meanwhile: impl FnOnce() -> T,
     ) -> io::Result<(T, Vec<StreamSample>)> {
-        let (_, outcome) = run(&self.connect(lab, direction)?, None, |connections| {
-            thread::scope(|scope| {
-                let (over, is_over) = mpsc::channel::<()>();
-                let samples = scope.spawn(move || {
-                    let mut samples = vec![sample(connections)];
-                    while is_over.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-                        samples.push(sample(connections));
-                    }
-                    samples
-                });
-                let outcome = meanwhile();
-                drop(over);
-                (outcome, samples.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            })
+        thread::scope(|scope| {
+            let (over, is_over) = mpsc::channel();
+            let flowing = scope.spawn(move || self.flow(lab, direction, times, &is_over));
+            let outcome = meanwhile();
+            drop(over);
+            let samples = flowing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            Ok((outcome, samples))
+        })
+    }
+
+    /// Sends in these times, or until nobody can send to `is_over`.
+    fn flow(
+        &self,
+        lab: &Lab,
+        direction: Direction,
+        times: FlowTimes,
+        is_over: &Receiver<()>,
+    ) -> io::Result<Vec<StreamSample>> {
+        let passes = |time| is_over.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+        let begun = Instant::now();
+        if !times.from.is_zero() && !passes(times.from) {
+            return Ok(Vec::new());
+        }
+        let (_, samples) = run(&self.connect(lab, direction)?, None, |connections| {
+            let mut samples = vec![sample(connections)];
+            while times.to.is_none_or(|to| begun.elapsed() < to) && passes(times.every) {
+                samples.push(sample(connections));
+            }
+            samples
         })?;
-        Ok(outcome)
+        Ok(samples)
     }
 
     fn connect(&self, lab: &Lab, direction: Direction) -> io::Result<Vec<Connection>> {

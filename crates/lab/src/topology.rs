@@ -3,6 +3,7 @@
 use netem::PathModel;
 use rtnetlink::packet_route::route::RouteMetric;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The description from which a [`Lab`](crate::Lab) is built.
@@ -28,6 +29,8 @@ pub struct Topology {
     pub congestion_control: Option<String>,
     /// Hosts acknowledge each segment at once, instead of every other one (ip-route(8), `quickack`).
     pub acknowledge_each: bool,
+    /// Further settings of the kernel (sysctl), at both hosts.
+    pub settings: BTreeMap<String, String>,
     /// The limit of TCP's buffer autotuning, in either direction: at least twice the path's bandwidth-delay product, or
     /// the buffer is the bottleneck.
     pub tcp_buffer_bytes_max: u32,
@@ -95,6 +98,7 @@ impl Topology {
             ip: IpVersion::default(),
             congestion_control: None,
             acknowledge_each: false,
+            settings: BTreeMap::new(),
             tcp_buffer_bytes_max: TCP_BUFFER_BYTES_MAX,
         }
     }

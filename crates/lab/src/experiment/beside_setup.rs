@@ -1,6 +1,7 @@
 //! What else uses the path of a SCSI workload, as in an experiment's file.
 
 use crate::workload::Direction;
+use netem::Span;
 use serde::{Deserialize, Serialize};
 
 /// What else uses the path, for as long as a SCSI workload runs.
@@ -13,6 +14,12 @@ pub struct BesideSetup {
     /// Their direction: `write` to the server, `read` from it.
     #[serde(default = "to_the_server")]
     pub direction: Direction,
+    /// When they begin, since the workload did.
+    #[serde(default)]
+    pub from: Span,
+    /// When they end; with the workload, if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Span>,
     /// Their congestion control; the setup's, if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
@@ -36,6 +43,12 @@ impl BesideSetup {
     pub(super) fn check(&self) -> Result<(), String> {
         if self.streams == 0 && self.clients == 0 {
             return Err("setup.beside needs streams or clients, at least one of them".to_owned());
+        }
+        if self.streams == 0 && (self.from, self.to) != (Span::default(), None) {
+            return Err("setup.beside.from and to are of streams, and there are none".to_owned());
+        }
+        if let Some(to) = self.to.filter(|to| *to <= self.from) {
+            return Err(format!("setup.beside.to is {to}, but must be after from, {}", self.from));
         }
         if self.clients > CLIENTS_MAX {
             return Err(format!(

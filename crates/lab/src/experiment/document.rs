@@ -2,8 +2,9 @@
 
 use super::axis;
 use super::prediction::Prediction;
+use super::quantity::Quantity;
 use super::request_model;
-use super::setup::{Quantity, RunLoad, Setup};
+use super::setup::{RunLoad, Setup};
 use super::trace::Trace;
 use super::{Cell, InvalidExperiment, Plan};
 use netem::Span;

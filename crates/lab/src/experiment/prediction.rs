@@ -3,7 +3,7 @@
 use super::InvalidExperiment;
 use super::document::{Document, Theory};
 use super::plan::Plan;
-use super::setup::Quantity;
+use super::quantity::Quantity;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

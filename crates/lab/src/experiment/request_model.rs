@@ -1,6 +1,7 @@
 //! The time model of a run's SCSI workload.
 
-use super::setup::{Quantity, Setup};
+use super::quantity::Quantity;
+use super::setup::Setup;
 use crate::scsi_run::ScsiRun;
 use crate::workload::{Direction, End, Replay, Request, Workload};
 use pdu::Duration as Nanoseconds;

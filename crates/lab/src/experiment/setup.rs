@@ -3,6 +3,7 @@
 use super::beside_setup::BesideSetup;
 use super::document::SPAN_MAX;
 use super::overlay::lay;
+use super::quantity::{OF_LAWS, OF_SCSI, OF_SENDERS, OF_WINDOWS, Quantity};
 use super::request_model;
 use super::streams_setup::{StreamsEnd, StreamsSetup};
 use crate::capture::CaptureSetup;
@@ -12,9 +13,9 @@ use crate::topology::{IpVersion, OFFLOADED_SEGMENTS, Segmentation, Topology};
 use crate::workload::Direction;
 use framing::Congestion;
 use netem::{LinkModel, PathModel, Span};
-use observe::report::Unit;
 use policy::time_model::{TCP_IPV4_BYTES, TCP_IPV6_BYTES, payload_bits_per_second};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use toml::{Table, Value};
 
@@ -45,6 +46,9 @@ pub struct Setup {
     /// Hosts acknowledge each segment at once, instead of every other one.
     #[serde(default)]
     pub acknowledge_each: bool,
+    /// Settings of the kernel (sysctl) at both hosts, such as `net.ipv4.tcp_early_retrans`.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
     /// The limit of TCP's buffer autotuning; far beyond the path's need, if missing.
     #[serde(default)]
     pub buffer_max: Option<netem::Bytes>,
@@ -140,132 +144,6 @@ pub enum RunLoad<'a> {
     /// A program that copies.
     Program(&'a ProgramRun),
 }
-
-/// The quantities measured in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    /// Payload that arrived, in bits per second.
-    Throughput,
-    /// The distribution over the connections: Jain's index, from 1/n (one carried all) to 1 (equal). Beside others, the
-    /// distribution over all of them: each plain stream and each client counts as one.
-    Fairness,
-    /// Of a workload beside others: its part of what all moved, from 0 to 1.
-    Share,
-    /// The round trip before the workload, the shortest of a few, in seconds.
-    RoundTrip,
-    /// From the submission of a request to its end, the mean, in seconds.
-    RequestTime,
-    /// The 99th percentile of the same, in seconds.
-    RequestTimeP99,
-    /// Ta: from the arrival of a write command at the target to that of the last of its data, or from the first data of
-    /// a read to the last; the mean, in seconds.
-    TransferTime,
-    /// Tb + Tc: at depth 1, the time from one request to the next beyond its transfer and the path's round trip; the
-    /// mean, in seconds.
-    HostTime,
-    /// The 99th percentile of the waits of commands at the target for commands with a smaller CmdSN, in seconds;
-    /// commands that did not wait count as 0.
-    OrderWaitP99,
-    /// The longest of these waits, in seconds.
-    OrderWaitMax,
-    /// The total of the captured pauses within a command's data; the mean, in seconds.
-    GapTime,
-    /// Segments lost on the path in the direction of the data, at its queue or on the line; in both directions for a
-    /// workload that reads and writes.
-    Lost,
-    /// Acknowledgements for which the congestion window was compared with the control's law.
-    Acknowledgements,
-    /// How far it was from the law, the median: in segments or in fiftieths of the window if that is more.
-    LawError,
-    /// The 99th percentile: in two segments or in twentieths of the window.
-    LawErrorP99,
-    /// Jain's index of the congestion windows of all connections, the mean over time.
-    WindowFairness,
-}
-
-impl Quantity {
-    /// Its name in files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Throughput => "throughput",
-            Self::Fairness => "fairness",
-            Self::Share => "share",
-            Self::RoundTrip => "round_trip",
-            Self::RequestTime => "request_time",
-            Self::RequestTimeP99 => "request_time_p99",
-            Self::TransferTime => "transfer_time",
-            Self::HostTime => "host_time",
-            Self::OrderWaitP99 => "order_wait_p99",
-            Self::OrderWaitMax => "order_wait_max",
-            Self::GapTime => "gap_time",
-            Self::Lost => "lost",
-            Self::Acknowledgements => "acknowledgements",
-            Self::LawError => "law_error",
-            Self::LawErrorP99 => "law_error_p99",
-            Self::WindowFairness => "window_fairness",
-        }
-    }
-
-    /// Its name for people.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Throughput => "throughput",
-            Self::Fairness => "Jain's fairness index",
-            Self::Share => "share beside others",
-            Self::RoundTrip => "round trip",
-            Self::RequestTime => "time of a request",
-            Self::RequestTimeP99 => "time of a request, 99th percentile",
-            Self::TransferTime => "transfer of a command's data (Ta)",
-            Self::HostTime => "time at both hosts (Tb + Tc)",
-            Self::OrderWaitP99 => "wait for earlier commands at the target, 99th percentile",
-            Self::OrderWaitMax => "longest wait for earlier commands at the target",
-            Self::GapTime => "gaps in a command's data, as captured",
-            Self::Lost => "lost on the data's way",
-            Self::Acknowledgements => "acknowledgements compared with the law",
-            Self::LawError => "distance of the window from the law, of what is allowed",
-            Self::LawErrorP99 => "the same, 99th percentile",
-            Self::WindowFairness => "Jain's index of the congestion windows",
-        }
-    }
-
-    /// The unit of its numbers.
-    #[must_use]
-    pub fn unit(self) -> Unit {
-        match self {
-            Self::Throughput => Unit::BitsPerSecond,
-            Self::Fairness | Self::Share | Self::LawError | Self::LawErrorP99 | Self::WindowFairness => {
-                Unit::None
-            }
-            Self::RoundTrip
-            | Self::RequestTime
-            | Self::RequestTimeP99
-            | Self::TransferTime
-            | Self::HostTime
-            | Self::OrderWaitP99
-            | Self::OrderWaitMax
-            | Self::GapTime => Unit::Seconds,
-            Self::Lost => Unit::named("segments"),
-            Self::Acknowledgements => Unit::named("acknowledgements"),
-        }
-    }
-}
-
-/// The quantities of SCSI commands, besides those of every workload.
-const OF_SCSI: [Quantity; 6] = [
-    Quantity::RequestTime,
-    Quantity::RequestTimeP99,
-    Quantity::TransferTime,
-    Quantity::HostTime,
-    Quantity::OrderWaitP99,
-    Quantity::OrderWaitMax,
-];
-
-/// The quantities of a comparison with a law.
-const OF_LAWS: [Quantity; 4] =
-    [Quantity::Acknowledgements, Quantity::LawError, Quantity::LawErrorP99, Quantity::WindowFairness];
 
 /// The MTU that every link of IPv6 supports (RFC 8200 §5).
 const IPV6_MTU_MIN: u32 = 1280;
@@ -371,6 +249,9 @@ impl Setup {
             let mtu = self.mtu();
             return Err(format!("setup.link.mtu is {mtu}, but for IPv6 must be at least {IPV6_MTU_MIN}"));
         }
+        if let Some(name) = self.settings.keys().find(|name| !is_of_network(name)) {
+            return Err(format!("setup.settings has {name}, which is no name below net"));
+        }
         if self.sample_every < SAMPLE_EVERY_MIN {
             return Err(format!(
                 "setup.sample_every is {}, but must be at least {SAMPLE_EVERY_MIN}",
@@ -409,6 +290,7 @@ impl Setup {
             topology.congestion_control = Some(self.congestion().name);
         }
         topology.acknowledge_each = self.acknowledge_each;
+        topology.settings.clone_from(&self.settings);
         if let Some(bytes) = self.buffer_max {
             topology.tcp_buffer_bytes_max = u32::try_from(bytes.0).unwrap_or(u32::MAX);
         }
@@ -471,6 +353,10 @@ impl Setup {
     #[must_use]
     pub fn quantities(&self) -> Vec<Quantity> {
         let mut quantities = vec![Quantity::Throughput, Quantity::RoundTrip, Quantity::Lost];
+        quantities.extend(OF_SENDERS);
+        if self.measures_windows() {
+            quantities.extend(OF_WINDOWS);
+        }
         match self.load() {
             RunLoad::Streams(_) => quantities.push(Quantity::Fairness),
             RunLoad::Program(_) => {}
@@ -486,6 +372,11 @@ impl Setup {
             quantities.extend(OF_LAWS);
         }
         quantities
+    }
+
+    /// Whether connections of the client send for a known time.
+    pub(crate) fn measures_windows(&self) -> bool {
+        self.read_share() < 1.0 && self.amount().is_none()
     }
 
     /// The workload across the path.
@@ -528,6 +419,14 @@ impl Setup {
         };
         OVERHEAD + self.rtt.0 * ROUND_TRIPS_BEFORE + load
     }
+}
+
+/// Whether a setting may belong to a network namespace.
+fn is_of_network(setting: &str) -> bool {
+    let is_plain = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    setting.starts_with("net.") && setting.split('.').all(is_plain)
 }
 
 fn share_of_reads(direction: Direction) -> f64 {

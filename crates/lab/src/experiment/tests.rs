@@ -1,5 +1,6 @@
 //! Experiments as they are written, and what comes of them.
 
+mod beside;
 mod second_path;
 
 use super::*;

@@ -63,9 +63,46 @@ const LOSSY_WAY_BACK: &str = r#"
 fn what_is_lost_is_counted_in_the_direction_of_the_data() {
     in_lab(|| {
         let plan = plan(LOSSY_WAY_BACK);
-        let lost = |cell: usize| execute(&plan.cells[cell].setup, 1).unwrap().measured[&Quantity::Lost];
-        assert!(lost(0).abs() < 0.5, "nothing that is written is lost");
-        assert!(lost(1) >= 1.0);
+        let [written, read] = [0, 1].map(|cell: usize| execute(&plan.cells[cell].setup, 1).unwrap().measured);
+        assert!(written[&Quantity::Lost].abs() < 0.5, "nothing that is written is lost");
+        assert!(read[&Quantity::Lost] >= 1.0);
+        // The server sent it again, for one of the reasons.
+        let again = read[&Quantity::RetransmittedInRecovery] + read[&Quantity::RetransmittedAfterTimeout];
+        assert!(again >= 1.0 && again <= read[&Quantity::Retransmitted], "{read:?}");
+        // Only what the client sends has windows that it knows.
+        assert!(written.contains_key(&Quantity::Window) && !read.contains_key(&Quantity::Window));
+    });
+}
+
+const LATE_STREAM: &str = r#"
+    title = "A stream that comes late and goes early"
+
+    [setup]
+    rtt = "2ms"
+    sample_every = "10ms"
+    link = { rate = "20Mbit", queue = "64KiB" }
+    congestion_control = "reno"
+    settings = { "net.ipv4.tcp_early_retrans" = "0" }
+    beside = { streams = 1, from = "300ms", to = "900ms" }
+
+    [setup.scsi]
+    workload.pattern = { request_size = "16KiB", depth = 4, end = { time = "1200ms" } }
+    disk.size = "1MiB"
+"#;
+
+#[test]
+fn what_is_beside_a_workload_for_a_part_of_its_time_shares_that_part() {
+    in_lab(|| {
+        let outcome = execute(&plan(LATE_STREAM).cells[0].setup, 1).unwrap();
+        let share = outcome.measured[&Quantity::Share];
+        assert!(share > 0.0 && share < 1.0, "{share}");
+        let late = outcome.sockets.sockets.iter().filter_map(|socket| socket.samples.first());
+        let (first, last) = late
+            .map(|sample| sample.at_ns)
+            .fold((u64::MAX, 0), |(first, last), at_ns| (first.min(at_ns), last.max(at_ns)));
+        assert!(last - first > 250_000_000, "the stream came {} ns after the session", last - first);
+        let settings = &outcome.settings[0];
+        assert_eq!(settings["net.ipv4.tcp_early_retrans"], "0");
     });
 }
 
