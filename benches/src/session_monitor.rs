@@ -62,7 +62,7 @@ fn write(monitor: Option<&SessionMonitor>) -> anyhow::Result<f64> {
     Builder::new_current_thread().enable_all().build()?.block_on(async {
         let server = Server::start_observed(target_config()?, observers).await?;
         let portal = server.local_addrs()[0].into();
-        let url = Url { user: None, portal, target_name: TARGET.to_owned(), lun: 0 };
+        let url = Url { user: None, portal, target_name: TARGET.to_owned(), lun: 0, congestion: None };
         let session = match observer {
             Some(observer) => {
                 initiator::connect_observed(&url, Config::default(), observer, Policies::default()).await?

@@ -1,5 +1,8 @@
-//! `iscsi://[user@]host[:port]/TARGET-IQN/LUN`, the form that libiscsi and QEMU use too.
+//! `iscsi://[user@]host[:port]/TARGET-IQN/LUN[?congestion=NAME]`; without the parameter, the form that libiscsi and QEMU
+//! use too.
 
+use framing::Congestion;
+use policy::law::InvalidTerms;
 use std::fmt;
 use std::str::FromStr;
 
@@ -17,6 +20,8 @@ pub struct Url {
     pub target_name: String,
     /// The logical unit number, in simple addressing.
     pub lun: u16,
+    /// The congestion control of connections to it; what the configuration says, if missing.
+    pub congestion: Option<Congestion>,
 }
 
 /// A TCP address of a target.
@@ -48,6 +53,12 @@ pub enum InvalidUrl {
     /// The LUN is missing or not a number.
     #[error("{0:?} is not a LUN, a number from 0 to 65535")]
     Lun(String),
+    /// A parameter that does not exist.
+    #[error("{0:?} is no parameter of a URL, which can have congestion=NAME or congestion=NAME:TERM,...")]
+    Parameter(String),
+    /// The congestion control cannot be read, or takes no such terms.
+    #[error("the URL's congestion control: {0}")]
+    Congestion(String),
 }
 
 impl FromStr for Portal {
@@ -101,6 +112,10 @@ impl FromStr for Url {
         if !scheme.eq_ignore_ascii_case(SCHEME) {
             return Err(InvalidUrl::Scheme);
         }
+        let (rest, parameter) = match rest.split_once('?') {
+            Some((rest, parameter)) => (rest, Some(parameter)),
+            None => (rest, None),
+        };
         let (authority, path) = rest.split_once('/').ok_or_else(|| InvalidUrl::TargetName(String::new()))?;
         let (user, portal) = match authority.rsplit_once('@') {
             Some((user, portal)) => (Some(user), portal),
@@ -115,7 +130,19 @@ impl FromStr for Url {
             portal: portal.parse()?,
             target_name: target_name_of(target_name)?,
             lun: lun.parse().map_err(|_| InvalidUrl::Lun(lun.to_owned()))?,
+            congestion: parameter.map(congestion_of).transpose()?,
         })
+    }
+}
+
+fn congestion_of(parameter: &str) -> Result<Congestion, InvalidUrl> {
+    let value = parameter.strip_prefix("congestion=").filter(|value| !value.contains('&'));
+    let value = value.ok_or_else(|| InvalidUrl::Parameter(parameter.to_owned()))?;
+    let congestion: Congestion =
+        value.parse().map_err(|error: InvalidTerms| InvalidUrl::Congestion(error.to_string()))?;
+    match congestion.name.is_empty() {
+        true => Err(InvalidUrl::Congestion("it has no name".to_owned())),
+        false => Ok(congestion),
     }
 }
 
@@ -132,7 +159,8 @@ impl fmt::Display for Url {
         if let Some(user) = &self.user {
             write!(formatter, "{user}@")?;
         }
-        write!(formatter, "{}/{}/{}", self.portal, self.target_name, self.lun)
+        write!(formatter, "{}/{}/{}", self.portal, self.target_name, self.lun)?;
+        self.congestion.as_ref().map_or(Ok(()), |congestion| write!(formatter, "?congestion={congestion}"))
     }
 }
 
@@ -160,6 +188,14 @@ mod tests {
     }
 
     #[test]
+    fn a_url_may_name_the_congestion_control() {
+        let text = "iscsi://host:3260/iqn.2026-11.test:disk/0?congestion=rw_fair:single,cubic";
+        let url = url(text);
+        assert_eq!(url.congestion.as_ref().unwrap().name, "rw_fair");
+        assert_eq!(url.to_string(), text);
+    }
+
+    #[test]
     fn a_secret_in_a_url_is_refused() {
         for text in ["iscsi://alice:secret@h/iqn.a/0", "iscsi://alice%secret@h/iqn.a/0"] {
             assert_eq!(text.parse::<Url>(), Err(InvalidUrl::Secret));
@@ -175,6 +211,9 @@ mod tests {
         assert_eq!(error("iscsi://h/iqn.a b/0"), InvalidUrl::TargetName("iqn.a b".into()));
         assert_eq!(error("iscsi://h/iqn.a"), InvalidUrl::Lun(String::new()));
         assert_eq!(error("iscsi://h/iqn.a/x"), InvalidUrl::Lun("x".into()));
+        assert_eq!(error("iscsi://h/iqn.a/0?law=reno"), InvalidUrl::Parameter("law=reno".into()));
+        assert!(matches!(error("iscsi://h/iqn.a/0?congestion=rw_fair:warp"), InvalidUrl::Congestion(_)));
+        assert!(matches!(error("iscsi://h/iqn.a/0?congestion="), InvalidUrl::Congestion(_)));
         assert_eq!(error("iscsi://h:x/iqn.a/0"), InvalidUrl::Portal("h:x".into()));
         assert_eq!(error("iscsi://[::1/iqn.a/0"), InvalidUrl::Portal("[::1".into()));
         assert_eq!(error("iscsi:///iqn.a/0"), InvalidUrl::Portal(String::new()));

@@ -31,19 +31,25 @@ pub enum InvalidChoice {
 /// If the control takes no such terms. Whether the kernel has it is not asked.
 pub fn parse(text: &str) -> Result<Congestion, InvalidChoice> {
     let congestion: Congestion = text.parse()?;
+    check(&congestion)?;
+    Ok(congestion)
+}
+
+/// Whether the control takes these terms.
+///
+/// # Errors
+/// If not.
+pub fn check(congestion: &Congestion) -> Result<(), InvalidChoice> {
     let terms = &congestion.terms;
-    let unknown = |name, known| {
-        let (_, terms) = text.split_once(':').unwrap_or((text, ""));
-        Err(InvalidChoice::Unknown { name, terms: terms.to_owned(), known })
-    };
+    let unknown = |name, known| Err(InvalidChoice::Unknown { name, terms: terms.to_string(), known });
     match Control::named(&congestion.name) {
         Some(Control::Fair) if terms.alpha.is_some() => {
             unknown("rw_fair", "fair, weight=M, single, conservative, reno, cubic, equal and host")
         }
         Some(Control::Fast) if !is_for_fast(terms) => unknown("rw_fast", "alpha=SEGMENTS and host"),
-        Some(Control::Fair | Control::Fast) => Ok(congestion),
-        _ if text.contains(':') => Err(InvalidChoice::NoGroups(congestion.name)),
-        _ => Ok(congestion),
+        Some(Control::Fair | Control::Fast) => Ok(()),
+        _ if *terms != GroupTerms::default() => Err(InvalidChoice::NoGroups(congestion.name.clone())),
+        _ => Ok(()),
     }
 }
 

@@ -25,7 +25,7 @@ mod record;
 #[cfg(feature = "bpf")]
 mod recorder;
 
-pub use choice::{InvalidChoice, parse};
+pub use choice::{InvalidChoice, check, parse};
 pub use control::Control;
 pub use error::Error;
 pub use group::{Group, GroupKey};

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
 
 /// The congestion control of a socket: `cubic`, or `rw_fair:single,cubic`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Congestion {
     /// The kernel's name of it (TCP_CONGESTION).
     pub name: String,

@@ -57,7 +57,7 @@ use transport::Observer;
 /// # Panics
 /// Outside of a tokio runtime.
 pub async fn connect(url: &Url, config: Config) -> Result<Target, Error> {
-    let (environment, config) = complete(config, None, Policies::default());
+    let (environment, config) = complete(of_url(url, config)?, None, Policies::default());
     Target::connect(environment, &url.target_name, &url.portal, config).await
 }
 
@@ -70,7 +70,7 @@ pub async fn connect(url: &Url, config: Config) -> Result<Target, Error> {
 /// # Panics
 /// Outside of a tokio runtime.
 pub async fn begin(url: &Url, config: Config) -> Result<Target, Error> {
-    let (environment, config) = complete(config, None, Policies::default());
+    let (environment, config) = complete(of_url(url, config)?, None, Policies::default());
     Target::begin(environment, &url.target_name, &url.portal, config).await
 }
 
@@ -96,7 +96,7 @@ pub async fn connect_observed(
     observer: Arc<dyn Observer>,
     policies: Policies,
 ) -> Result<Target, Error> {
-    let (environment, config) = complete(config, Some(observer), policies);
+    let (environment, config) = complete(of_url(url, config)?, Some(observer), policies);
     Target::connect(environment, &url.target_name, &url.portal, config).await
 }
 
@@ -110,6 +110,15 @@ pub async fn connect_observed(
 pub async fn discover(portal: &Portal, config: &Config) -> Result<Vec<TargetRecord>, Error> {
     let (environment, config) = complete(config.clone(), None, Policies::default());
     client::discover(&environment, portal, &config).await
+}
+
+/// The configuration with what the URL says.
+fn of_url(url: &Url, mut config: Config) -> Result<Config, InvalidUrl> {
+    if let Some(congestion) = &url.congestion {
+        congestion::check(congestion).map_err(|error| InvalidUrl::Congestion(error.to_string()))?;
+        config.socket.congestion = Some(congestion.clone());
+    }
+    Ok(config)
 }
 
 /// The world of a client, and its configuration with what this machine adds.

@@ -14,7 +14,13 @@ const KEY: ReservationKey = ReservationKey(0x0123_4567_89ab_cdef);
 
 /// A session of the host of this name, with one connection.
 async fn connect(target: &Ropewalk, host: &str) -> (Target, Lun) {
-    let url = Url { user: None, portal: target.address().into(), target_name: IQN.into(), lun: 0 };
+    let url = Url {
+        user: None,
+        portal: target.address().into(),
+        target_name: IQN.into(),
+        lun: 0,
+        congestion: None,
+    };
     let initiator_name = format!("iqn.2026-11.org.example:{host}");
     let config = Config { initiator_name, connections: Connections::Fixed(1), ..Config::default() };
     let session = initiator::connect(&url, config).await.unwrap();

@@ -57,6 +57,15 @@ fn in_place_of_a_control_that_is_not_loaded_one_of_the_kernels_own_is_used_with_
     assert_eq!(told.matches(warning).count(), 1, "{told}");
 }
 
+#[test]
+fn the_congestion_control_of_a_url_counts_more_than_that_of_the_option() {
+    let server = Server::with_luns(&["0=ram:1MiB"]);
+    let (controls, _) = in_force("cubic", &format!("{}?congestion=reno", server.url(0)));
+    assert_eq!(controls, ["reno", "reno"]);
+    let refused = run(&["info", &format!("{}?congestion=reno:single", server.url(0))]).expect(1).stderr();
+    assert!(refused.contains("reno has no groups of connections, and takes no terms"), "{refused}");
+}
+
 /// The terms of the groups that have connections.
 #[cfg(feature = "bpf")]
 fn groups() -> Vec<Value> {

@@ -56,7 +56,13 @@ impl Storage {
         // Its threads start in this thread's namespace, and stay there.
         let server = namespace.run(|| runtime.block_on(start(config, observers)))??;
         let portals: Vec<Portal> = server.local_addrs().iter().map(|address| (*address).into()).collect();
-        let url = Url { user: None, portal: portals[0].clone(), target_name: TARGET.to_owned(), lun: 0 };
+        let url = Url {
+            user: None,
+            portal: portals[0].clone(),
+            target_name: TARGET.to_owned(),
+            lun: 0,
+            congestion: None,
+        };
         Ok(Self { server, url, portals, namespace, runtime })
     }
 

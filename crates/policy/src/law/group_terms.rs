@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How a group of connections behaves that share one congestion state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GroupTerms {
     /// How aggressive it is.
     pub mode: Mode,
@@ -19,7 +19,7 @@ pub struct GroupTerms {
 }
 
 /// How aggressive a group is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// As so many connections on their own as send: a loss takes half of one share (paper 000).
     #[default]
@@ -33,7 +33,7 @@ pub enum Mode {
 }
 
 /// The law of the aggregate window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AggregateLaw {
     /// RFC 5681.
     #[default]
@@ -46,7 +46,7 @@ pub enum AggregateLaw {
 pub const PARTS: u32 = 1024;
 
 /// Who has a share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sharing {
     /// Those that send.
     #[default]

@@ -70,7 +70,7 @@ impl World {
 }
 
 pub fn url(address: SocketAddr) -> Url {
-    Url { user: None, portal: address.into(), target_name: TARGET.into(), lun: 0 }
+    Url { user: None, portal: address.into(), target_name: TARGET.into(), lun: 0, congestion: None }
 }
 
 /// Impatient, so that tests are quick.
