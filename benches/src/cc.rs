@@ -26,7 +26,7 @@ struct Options {
     report: PathBuf,
 }
 
-const MEGABITS: u64 = 300;
+const MEGABITS: u64 = 200;
 const ONE_WAY: Duration = Duration::from_millis(10);
 const STREAMS: u8 = 4;
 
