@@ -202,6 +202,7 @@ impl Attempt<'_> {
             isid: applicant.isid,
             cid: applicant.cid,
             joining: applicant.joining,
+            role: applicant.role,
             portal_group_tag: applicant.portal_group_tag,
             cmd_sn: applicant.cmd_sn,
             offer: applicant.offer,

@@ -1,29 +1,105 @@
 //! The connections of a session by their lane numbers, and the route of each task over them. Both roles.
 
+use crate::parameters::{LaneRole, SplitLanes};
 use pdu::LaneId;
 
 /// How much of one task's data a lane sends before the next task has its turn. Commands of usual lengths are served one
 /// after the other: each ends as early as possible, and its data is still in the processor's cache.
 pub(crate) const TURN_BYTES: u32 = 1 << 20;
 
-/// The lanes of a task. In an ordinary session both are the same (RFC 7143 §4.2.5.1), but no other code relies on that.
-/// A task whose route loses either lane is an orphan: it keeps its route until it is given another.
+/// The lanes of a task. In an ordinary session all are the same (RFC 7143 §4.2.5.1); in a split one, each is what its role
+/// says. A task whose route loses a lane is an orphan: it keeps its route until it is given another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     /// The lane of its command and Data-Out.
     pub(crate) request: LaneId,
-    /// The lane of its R2Ts, Data-In and status.
+    /// The lane of its R2Ts and status.
     pub(crate) response: LaneId,
+    /// The lane of its Data-In.
+    pub(crate) data_in: LaneId,
 }
 
 impl Route {
-    /// A route that uses one lane in both directions.
+    /// A route that uses one lane for everything.
     pub(crate) fn over(lane: LaneId) -> Self {
-        Self { request: lane, response: lane }
+        Self { request: lane, response: lane, data_in: lane }
     }
 
     pub(crate) fn uses(self, lane: LaneId) -> bool {
-        self.request == lane || self.response == lane
+        self.request == lane || self.brings_to_initiator(lane)
+    }
+
+    /// Whether something of the task travels to the initiator on this lane.
+    pub(crate) fn brings_to_initiator(self, lane: LaneId) -> bool {
+        self.response == lane || self.data_in == lane
+    }
+
+    /// The lanes, each once.
+    pub(crate) fn lanes(self) -> impl Iterator<Item = LaneId> {
+        let Self { request, response, data_in } = self;
+        let others = [
+            Some(response).filter(|lane| *lane != request),
+            Some(data_in).filter(|lane| *lane != request && *lane != response),
+        ];
+        std::iter::once(request).chain(others.into_iter().flatten())
+    }
+
+    /// Whether the status may arrive before data that was sent earlier.
+    pub(crate) fn parts_status_from_data(self) -> bool {
+        self.response != self.data_in
+    }
+}
+
+/// A lane that knows its role.
+pub(crate) trait Roled {
+    fn role(&self) -> LaneRole;
+
+    /// Whether it can still be used.
+    fn is_usable(&self) -> bool;
+}
+
+impl<L: Roled> Lanes<L> {
+    /// Whether the session is split over its lanes.
+    pub(crate) fn are_split(&self) -> bool {
+        self.values().any(|lane| lane.role() != LaneRole::Whole)
+    }
+
+    /// The lane with this role in a split session.
+    pub(crate) fn with_role(&self, role: LaneRole) -> Option<LaneId> {
+        self.select(|lane| lane.role() == role && lane.is_usable()).next()
+    }
+
+    /// The lane of the responses to what is sent on this one, and the only one in its session that numbers any: itself,
+    /// or another in a split session.
+    pub(crate) fn of_responses(&self, id: LaneId) -> LaneId {
+        match self.get(id).map(Roled::role) {
+            None | Some(LaneRole::Whole | LaneRole::Responses) => id,
+            Some(LaneRole::Requests | LaneRole::DataIn) => self.with_role(LaneRole::Responses).unwrap_or(id),
+        }
+    }
+
+    /// The lane of the requests to which this one brings responses.
+    pub(crate) fn of_requests(&self, id: LaneId) -> LaneId {
+        match self.get(id).map(Roled::role) {
+            None | Some(LaneRole::Whole | LaneRole::Requests) => id,
+            Some(LaneRole::Responses | LaneRole::DataIn) => self.with_role(LaneRole::Requests).unwrap_or(id),
+        }
+    }
+
+    /// The route of a task whose command travels on this lane, once all lanes that it needs are there.
+    pub(crate) fn route_over(&self, id: LaneId, split: SplitLanes) -> Option<Route> {
+        match self.get(id)?.role() {
+            LaneRole::Whole => Some(Route::over(id)),
+            LaneRole::Responses | LaneRole::DataIn => None,
+            LaneRole::Requests => {
+                let response = self.with_role(LaneRole::Responses)?;
+                let data_in = match split {
+                    SplitLanes::Three => self.with_role(LaneRole::DataIn)?,
+                    SplitLanes::Two | SplitLanes::None => response,
+                };
+                Some(Route { request: id, response, data_in })
+            }
+        }
     }
 }
 

@@ -27,6 +27,74 @@ pub struct Identity {
     pub portal_group_tag: u16,
 }
 
+/// How a session's PDUs are spread over its connections.
+///
+/// A split session is one bundle of connections, each with a [`LaneRole`]: this project's extension of RFC 7143, which
+/// demands that a command and all that belongs to it use the same connection (§4.2.5.1). It has error recovery level 0,
+/// and is lost with any of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SplitLanes {
+    /// Every connection carries everything.
+    #[default]
+    None,
+    /// Requests on one connection, responses on another (paper 001).
+    Two,
+    /// The data of reads on a third, so that nothing which a write waits for is behind it.
+    Three,
+}
+
+impl SplitLanes {
+    /// All, in the order of the values of the key SplitLanes.
+    pub(crate) const ALL: [Self; 3] = [Self::None, Self::Two, Self::Three];
+
+    /// The roles of the session's connections, that of the leading one first.
+    #[must_use]
+    pub const fn roles(self) -> &'static [LaneRole] {
+        match self {
+            Self::None => &[LaneRole::Whole],
+            Self::Two => &[LaneRole::Requests, LaneRole::Responses],
+            Self::Three => &[LaneRole::Requests, LaneRole::Responses, LaneRole::DataIn],
+        }
+    }
+}
+
+/// What one connection of a session carries. Each also carries pings, for its own sake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LaneRole {
+    /// Everything.
+    #[default]
+    Whole,
+    /// What the initiator sends.
+    Requests,
+    /// What the target sends; the data of reads only if no other connection carries it.
+    Responses,
+    /// The data of reads.
+    DataIn,
+}
+
+impl LaneRole {
+    /// Its name in the key Lane, for people too.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Requests => "requests",
+            Self::Responses => "responses",
+            Self::DataIn => "data-in",
+        }
+    }
+
+    /// The role with which a connection joins a split session. The leading connection's needs no name.
+    pub(crate) fn of_joining(name: &str) -> Option<Self> {
+        [Self::Responses, Self::DataIn].into_iter().find(|role| role.name() == name)
+    }
+
+    /// Whether the initiator sends its requests here.
+    pub(crate) const fn takes_requests(self) -> bool {
+        matches!(self, Self::Whole | Self::Requests)
+    }
+}
+
 /// Keys that hold for one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionParameters {
@@ -53,6 +121,8 @@ pub struct Established {
     pub session: SessionParameters,
     /// This connection's keys.
     pub connection: ConnectionParameters,
+    /// What it carries.
+    pub role: LaneRole,
     /// The CmdSN of the session's first command, when this is its leading connection.
     pub cmd_sn: CmdSn,
     /// The next StatSN on this connection.

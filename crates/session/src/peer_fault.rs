@@ -17,6 +17,9 @@ pub enum PeerFault {
     /// A Login Request or Login Response on a connection that is logged in.
     #[error("a login PDU in full feature phase (RFC 7143 §6.3)")]
     LoginInFullFeature,
+    /// A PDU on a connection of a split session that does not carry such PDUs, or before all connections are there.
+    #[error("a PDU that this connection of a split session does not carry (RFC 7143 §6.2, key SplitLanes)")]
+    LaneMisused,
 
     /// Immediate data that was not negotiated.
     #[error("immediate data although ImmediateData=No (RFC 7143 §13.11)")]
@@ -152,6 +155,7 @@ impl PeerFault {
             Self::Format(invalid) => Some(invalid.reject_reason()),
             Self::SegmentTooLong
             | Self::LoginInFullFeature
+            | Self::LaneMisused
             | Self::ImmediateDataForbidden
             | Self::ImmediateDataTooLong
             | Self::UnsolicitedDataForbidden
@@ -192,7 +196,7 @@ impl PeerFault {
                 (Offender::Initiator, RejectReason::ProtocolError) => Recovery::Connection,
                 (Offender::Initiator, _) => Recovery::Pdu,
             },
-            Self::SegmentTooLong | Self::LoginInFullFeature => match offender {
+            Self::SegmentTooLong | Self::LoginInFullFeature | Self::LaneMisused => match offender {
                 Offender::Initiator => Recovery::Connection,
                 Offender::Target => Recovery::Session,
             },
@@ -235,7 +239,8 @@ mod tests {
         Some(match fault {
             F::Format(_) => F::SegmentTooLong,
             F::SegmentTooLong => F::LoginInFullFeature,
-            F::LoginInFullFeature => F::ImmediateDataForbidden,
+            F::LoginInFullFeature => F::LaneMisused,
+            F::LaneMisused => F::ImmediateDataForbidden,
             F::ImmediateDataForbidden => F::ImmediateDataTooLong,
             F::ImmediateDataTooLong => F::UnsolicitedDataForbidden,
             F::UnsolicitedDataForbidden => F::DataOutElsewhere,
@@ -281,7 +286,7 @@ mod tests {
         let count = said.len();
         said.sort();
         said.dedup();
-        assert_eq!((said.len(), count), (count, Field::ALL.len() + 28));
+        assert_eq!((said.len(), count), (count, Field::ALL.len() + 29));
     }
 
     #[test]
@@ -305,7 +310,7 @@ mod tests {
 
     #[test]
     fn what_either_end_can_do_ends_the_session_if_a_target_does_it() {
-        let common = [PeerFault::SegmentTooLong, PeerFault::LoginInFullFeature];
+        let common = [PeerFault::SegmentTooLong, PeerFault::LoginInFullFeature, PeerFault::LaneMisused];
         for fault in Field::ALL.map(format).into_iter().chain(common) {
             assert_eq!(fault.recovery(Offender::Target), Recovery::Session, "{fault}");
         }

@@ -252,7 +252,7 @@ fn digest_use(wanted: bool) -> DigestUse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::parameters::SessionType;
+    use session::parameters::{SessionType, SplitLanes};
 
     fn session() -> SessionParameters {
         let terms = SessionTerms::default();
@@ -269,6 +269,7 @@ mod tests {
             data_pdu_in_order: true,
             data_sequence_in_order: true,
             error_recovery_level: terms.error_recovery_level,
+            split: SplitLanes::None,
         }
     }
 

@@ -8,10 +8,11 @@ use super::ping::Pings;
 use super::status_sequence::StatusSequence;
 use super::text::TextExchange;
 use crate::inflow::Inflow;
+use crate::lanes::{Lanes, Roled};
 use crate::liveness::Liveness;
-use crate::parameters::{ConnectionParameters, Established};
+use crate::parameters::{ConnectionParameters, Established, LaneRole};
 use crate::seam::{LaneLoss, Transmit};
-use pdu::{BufferId, Cid, Duration, Header, Instant, LogoutReason, TargetPdu};
+use pdu::{BufferId, Cid, Duration, Header, Instant, LaneId, LogoutReason, StatSn, TargetPdu};
 use std::collections::VecDeque;
 
 /// How far a lane's life has come.
@@ -31,6 +32,7 @@ pub(super) enum Phase {
 pub(super) struct Lane {
     pub(super) cid: Cid,
     pub(super) connection: ConnectionParameters,
+    pub(super) role: LaneRole,
     pub(super) phase: Phase,
     /// The loss that [`super::Event::CloseLane`] named, once the owner has been told to close the lane.
     pub(super) closing: Option<LaneLoss>,
@@ -65,6 +67,7 @@ impl Lane {
         Self {
             cid: established.cid,
             connection: established.connection,
+            role: established.role,
             phase: Phase::Open,
             closing: None,
             statuses: StatusSequence::new(established.stat_sn),
@@ -88,7 +91,7 @@ impl Lane {
 
     pub(super) fn state(&self) -> LaneState {
         LaneState {
-            accepts_commands: self.phase == Phase::Open,
+            accepts_commands: self.phase == Phase::Open && self.role.takes_requests(),
             accepts_orphans: false,
             outstanding_commands: self.load.tasks(),
             outstanding_out_bytes: self.load.out_bytes(),
@@ -125,8 +128,8 @@ impl Lane {
         self.left_pdus + self.unsent.len() as u64 + 1
     }
 
-    /// Completes a request that needs no task, as it leaves.
-    pub(super) fn pull_request(&mut self, request: Request) -> Option<Transmit> {
+    /// Completes a request that needs no task, as it leaves. It acknowledges all responses before `exp_stat_sn`.
+    pub(super) fn pull_request(&mut self, request: Request, exp_stat_sn: StatSn) -> Option<Transmit> {
         if let Request::Nop(pdu) = &request {
             let number = self.next_pdu();
             self.nop_pulled(pdu, number);
@@ -134,12 +137,34 @@ impl Lane {
         if matches!(request, Request::Snack(_)) {
             self.snacks -= 1;
         }
-        if let Request::Logout(pdu) = &request
-            && pdu.reason == LogoutReason::RemoveConnectionForRecovery
-        {
-            return request.emit(self.statuses.next());
-        }
-        let exp_stat_sn = self.statuses.acknowledge();
         request.emit(exp_stat_sn)
+    }
+}
+
+impl Roled for Lane {
+    fn role(&self) -> LaneRole {
+        self.role
+    }
+
+    fn is_usable(&self) -> bool {
+        self.phase != Phase::Closing
+    }
+}
+
+impl Lanes<Lane> {
+    /// The ExpStatSN for a PDU that leaves on this lane: it acknowledges the responses to this lane's requests.
+    pub(super) fn acknowledge(&mut self, lane: LaneId) -> StatSn {
+        let responses = self.of_responses(lane);
+        self.get_mut(responses).map(|lane| lane.statuses.acknowledge()).unwrap_or_default()
+    }
+
+    /// As [`Self::acknowledge`], for a request; one that removes another connection acknowledges nothing here.
+    pub(super) fn acknowledge_by(&mut self, lane: LaneId, request: &Request) -> StatSn {
+        match request {
+            Request::Logout(pdu) if pdu.reason == LogoutReason::RemoveConnectionForRecovery => {
+                pdu.exp_stat_sn
+            }
+            _ => self.acknowledge(lane),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The load of a session's tasks on its lanes. A task counts on both lanes of its route, its bytes on the lane that
+//! The load of a session's tasks on its lanes. A task counts on all lanes of its route, its bytes on the lane that
 //! carries them.
 
 use super::event::Data;
@@ -33,7 +33,7 @@ impl Unmoved {
     fn lane(self, route: Route) -> LaneId {
         match self {
             Self::Out(_) => route.request,
-            Self::In(_) => route.response,
+            Self::In(_) => route.data_in,
         }
     }
 }
@@ -64,13 +64,13 @@ impl Load {
 }
 
 impl Lanes<Lane> {
-    /// Adds a task to both lanes of its route.
+    /// Adds a task to all lanes of its route.
     pub(super) fn charge(&mut self, route: Route, unmoved: Unmoved) {
         self.for_each_of(route, |load| load.tasks += 1);
         self.charge_bytes(route, unmoved);
     }
 
-    /// Removes a task from both lanes of its route. A lost lane took its own share along.
+    /// Removes a task from all lanes of its route. A lost lane took its own share along.
     pub(super) fn release(&mut self, route: Route, unmoved: Unmoved) {
         self.for_each_of(route, |load| load.tasks -= 1);
         self.release_bytes(route, unmoved);
@@ -97,13 +97,10 @@ impl Lanes<Lane> {
     }
 
     fn for_each_of(&mut self, route: Route, change: impl Fn(&mut Load)) {
-        if let Some(lane) = self.get_mut(route.request) {
-            change(&mut lane.load);
-        }
-        if route.request != route.response
-            && let Some(lane) = self.get_mut(route.response)
-        {
-            change(&mut lane.load);
+        for lane in route.lanes() {
+            if let Some(lane) = self.get_mut(lane) {
+                change(&mut lane.load);
+            }
         }
     }
 }

@@ -17,7 +17,7 @@ use pdu::{
 /// longest round trip on Earth.
 const QUIET_MAX: Duration = Duration::from_secs(2);
 
-/// A logout request that one lane carries.
+/// A logout request whose answer one lane brings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Logout {
     itt: Itt,
@@ -37,7 +37,8 @@ impl Session {
         if self.life != Life::Open || !self.lanes.get(lane).is_some_and(open) {
             return;
         }
-        if !self.lanes.iter().any(|(id, other)| id != lane && open(other)) {
+        // A split session needs all its lanes.
+        if self.lanes.are_split() || !self.lanes.iter().any(|(id, other)| id != lane && open(other)) {
             return self.logout(now);
         }
         if let Some(lane) = self.lanes.get_mut(lane) {
@@ -68,7 +69,7 @@ impl Session {
     /// its own logout at once. The session ends with the last of them (§11.14).
     pub fn leave(&mut self, now: Instant) {
         self.logout(now);
-        if self.life == Life::LoggingOut && self.is_idle() {
+        if self.life == Life::LoggingOut && self.is_idle() && !self.lanes.are_split() {
             self.log_out_draining(now, 0);
         }
     }
@@ -115,7 +116,7 @@ impl Session {
         if !self.is_idle() || self.is_leaving() {
             return;
         }
-        if self.lanes.len() == 1 {
+        if self.lanes.len() == 1 || self.lanes.are_split() {
             return self.request_session_logout(now);
         }
         self.log_out_draining(now, 1);
@@ -140,17 +141,19 @@ impl Session {
         if self.is_leaving() {
             return;
         }
-        let draining = self.lanes.select(|lane| lane.phase == Phase::Draining).next();
+        let is_draining = |lane: &Lane| lane.phase == Phase::Draining && lane.role.takes_requests();
+        let draining = self.lanes.select(is_draining).next();
         if let Some(lane) = draining {
             self.request_logout(now, lane, LogoutReason::CloseSession);
         }
     }
 
-    fn request_logout(&mut self, now: Instant, lane: LaneId, reason: LogoutReason) {
+    /// Sends a logout. The lane that brings the answer knows of it.
+    fn request_logout(&mut self, now: Instant, asked_on: LaneId, reason: LogoutReason) {
         let itt = self.request_tags.take();
         let cmd_sn = self.window.current();
         let ask = self.recovers().then(|| Ask::new(now));
-        let Some(lane) = self.lanes.get_mut(lane) else { return };
+        let Some(lane) = self.lanes.get_mut(asked_on) else { return };
         let request = LogoutRequest {
             reason,
             immediate: true,
@@ -160,9 +163,15 @@ impl Session {
             // Filled in when the PDU is pulled.
             exp_stat_sn: StatSn::default(),
         };
-        lane.phase = Phase::LoggingOut;
-        lane.logout = Some(Logout { itt, reason, asked_at: now, request, ask });
         lane.push(Request::Logout(request));
+        lane.phase = Phase::LoggingOut;
+        if self.lanes.are_split() {
+            self.lanes.values_mut().for_each(|lane| lane.phase = lane.phase.max(Phase::LoggingOut));
+        }
+        let responses = self.lanes.of_responses(asked_on);
+        if let Some(lane) = self.lanes.get_mut(responses) {
+            lane.logout = Some(Logout { itt, reason, asked_at: now, request, ask });
+        }
     }
 
     pub(super) fn receive_logout(

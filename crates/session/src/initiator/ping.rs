@@ -118,13 +118,18 @@ impl Session {
     /// Takes an answer to a ping, a ping to be answered, or mere news of the window, which the caller has taken
     /// already.
     pub(super) fn receive_nop_in(&mut self, now: Instant, lane: LaneId, pdu: &NopIn) -> Result<(), Fault> {
+        // In a split session, only what comes with the responses is one of them; elsewhere a StatSN says nothing, as the
+        // responses before it may still be under way.
+        let is_numbered = self.lanes.of_responses(lane) == lane;
         if pdu.itt.is_some() {
-            if self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
+            if is_numbered && self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
                 return Ok(());
             }
             return self.receive_answer(now, lane, pdu.itt);
         }
-        self.told_next_status(lane, pdu.stat_sn)?;
+        if is_numbered {
+            self.told_next_status(lane, pdu.stat_sn)?;
+        }
         let cmd_sn = self.window.current();
         let Some(lane) = self.lanes.get_mut(lane) else { return Ok(()) };
         if pdu.ttt.is_some() {

@@ -28,6 +28,7 @@ impl Session {
             return Ok(());
         }
         let was_idle = task.sequences.is_empty();
+        let requests = task.allegiance.map_or(lane, |home| home.route.request);
         let hole = task.input.receive(pdu.r2t_sn.0, 0, 0);
         task.sequences.push_back(Sequence {
             ttt: pdu.ttt,
@@ -36,7 +37,7 @@ impl Session {
             data_sn: DataSn(0),
         });
         self.counters.r2ts += 1;
-        if was_idle && let Some(lane) = self.lanes.get_mut(lane) {
+        if was_idle && let Some(lane) = self.lanes.get_mut(requests) {
             lane.outgoing.push_task(pdu.itt);
         }
         self.ask_for_hole(lane, pdu.itt, hole);

@@ -30,7 +30,9 @@ impl Session {
         match rejected.opcode() {
             Ok(Opcode::ScsiCommand) => self.command_rejected(now, lane, pdu.reason, &rejected)?,
             Ok(Opcode::NopOut) => {
-                self.end_ping(now, lane, rejected.task_tag());
+                // A Reject is a response: in a split session, it comes on another lane than the answer would have.
+                let lanes = self.lanes.ids();
+                let _ = lanes.into_iter().any(|lane| self.end_ping(now, lane, rejected.task_tag()));
             }
             Ok(Opcode::TaskManagementRequest) if self.reassignments.task(rejected.task_tag()).is_some() => {
                 self.reassignments.rejected(now, rejected.task_tag(), pdu.reason);

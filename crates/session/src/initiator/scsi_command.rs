@@ -45,7 +45,7 @@ impl Session {
         let may_start = self.life == Life::Open
             && self.window.is_open()
             && !self.is_fenced()
-            && self.lanes.values().any(|lane| lane.phase == Phase::Open);
+            && self.lanes.iter().any(|(id, lane)| lane.phase == Phase::Open && self.route_over(id).is_some());
         if !may_start {
             return None;
         }
@@ -60,14 +60,19 @@ impl Session {
     /// Starts the command at the head of the queue on `lane`: it takes its CmdSN, and leaves after the requests that
     /// were queued on that lane before. `None` if no command may be started, or none on this lane.
     pub fn start(&mut self, _now: Instant, lane: LaneId) -> Option<TaskId> {
-        self.start_on(Route::over(lane))
+        self.start_on(self.route_over(lane)?)
     }
 
-    /// As [`Self::start`], with separate lanes for requests and responses.
+    /// The route of a command that is placed on `lane`; `None` if none may be.
+    pub(super) fn route_over(&self, lane: LaneId) -> Option<Route> {
+        self.lanes.route_over(lane, self.parameters.split)
+    }
+
+    /// As [`Self::start`], with a given route.
     pub(super) fn start_on(&mut self, route: Route) -> Option<TaskId> {
         let demand = self.demand()?;
         let is_open = |lane| self.lanes.get(lane).is_some_and(|place| place.phase == Phase::Open);
-        if !is_open(route.request) || !is_open(route.response) {
+        if !route.lanes().all(is_open) {
             return None;
         }
         let cmd_sn = self.window.take()?;
@@ -92,6 +97,9 @@ impl Session {
         itt: Itt,
         budget_bytes: u32,
     ) -> Option<Transmit> {
+        // A task that has ended has nothing to send, and acknowledges nothing.
+        self.tasks.get(itt)?.allegiance?;
+        let exp_stat_sn = self.lanes.acknowledge(lane);
         let place = self.lanes.get_mut(lane)?;
         let task = self.tasks.get_mut(itt)?;
         let allegiance = task.allegiance.as_mut()?;
@@ -115,7 +123,7 @@ impl Session {
         let sent_bytes = task.sent.add(0, unsolicited.immediate_bytes);
         let moved = task.moved(sent_bytes);
         self.counters.data_out_bytes += u64::from(unsolicited.immediate_bytes);
-        let header = task.command_pdu(cmd_sn, place.statuses.acknowledge(), unsolicited).emit();
+        let header = task.command_pdu(cmd_sn, exp_stat_sn, unsolicited).emit();
         let payload = task.data_out_payload(0, unsolicited.immediate_bytes);
         let number = place.next_pdu();
         self.lanes.release_bytes(route, moved);
@@ -125,11 +133,13 @@ impl Session {
 
     /// One Data-Out PDU of a task, when its turn has come. A task with more data is queued again.
     pub(super) fn pull_data_out(&mut self, lane: LaneId, itt: Itt, budget_bytes: u32) -> Option<Transmit> {
+        // A task without data to send acknowledges nothing.
+        self.tasks.get(itt)?.sequences.front()?;
+        let exp_stat_sn = self.lanes.acknowledge(lane);
         let place = self.lanes.get_mut(lane)?;
         let task = self.tasks.get_mut(itt)?;
         let segment_bytes_max = place.connection.send_segment_bytes_max;
-        let (transmit, fresh_bytes) =
-            task.next_data_out(segment_bytes_max, budget_bytes, place.statuses.acknowledge())?;
+        let (transmit, fresh_bytes) = task.next_data_out(segment_bytes_max, budget_bytes, exp_stat_sn)?;
         let bytes = transmit.header.data_segment_bytes();
         let (route, moved) = (task.allegiance?.route, task.moved(fresh_bytes));
         self.counters.data_out_bytes += u64::from(bytes);

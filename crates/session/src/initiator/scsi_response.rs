@@ -36,7 +36,13 @@ impl Session {
             return Ok(Destination::Discard { bytes });
         };
         let completed = pdu.response == ServiceResponse::CompletedAtTarget;
-        if !recovers && completed && task.input.next().wrapping_sub(pdu.exp_data_sn.0).cast_signed() < 0 {
+        // Data that was sent before may come later on another lane.
+        let is_behind_data = !task.parts_status_from_data();
+        if !recovers
+            && is_behind_data
+            && completed
+            && task.input.next().wrapping_sub(pdu.exp_data_sn.0).cast_signed() < 0
+        {
             return Err(PeerFault::DataMissing.into());
         }
         Ok(Destination::Inline { bytes })
@@ -68,14 +74,15 @@ impl Session {
     pub(super) fn receive_ending(&mut self, lane: LaneId, itt: Itt, ending: Ending) -> Result<(), Fault> {
         let recovers = self.recovers();
         let task = self.task_on(lane, itt)?;
-        let waits = recovers && task.is_some_and(|task| task.misses_data(&ending));
+        let waits =
+            task.is_some_and(|task| (recovers || task.parts_status_from_data()) && task.misses_data(&ending));
         if self.take_status(lane, ending.stat_sn, waits)? == Arrival::Repeated {
             return Ok(());
         }
         match self.tasks.get_mut(itt).filter(|_| waits) {
             None => self.complete(itt, lane, ending),
             Some(task) => {
-                let hole = task.input.told(ending.input_pdus);
+                let hole = task.input.told(ending.input_pdus).filter(|_| recovers);
                 task.ending = Some(ending);
                 self.ask_for_hole(lane, itt, hole);
             }
@@ -118,6 +125,11 @@ impl Session {
 }
 
 impl Task {
+    /// Whether its status may arrive before data that was sent earlier.
+    fn parts_status_from_data(&self) -> bool {
+        self.allegiance.is_some_and(|home| home.route.parts_status_from_data())
+    }
+
     /// Whether Data-In that was sent before the status is missing. A write's R2Ts no longer matter.
     fn misses(&self, ending: &Ending) -> bool {
         matches!(self.command.data, Data::In(_)) && self.input.next() < ending.input_pdus

@@ -12,7 +12,7 @@ use super::reassignments::Reassignments;
 use super::task::{RequestTags, Task, Tasks};
 use super::task_management::Function;
 use crate::lanes::Lanes;
-use crate::parameters::{Established, InitiatorLimits, SessionParameters};
+use crate::parameters::{Established, InitiatorLimits, LaneRole, SessionParameters, SplitLanes};
 use crate::peer_fault::{Offender, PeerFault, Question, Recovery};
 use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
 use pdu::{CmdSn, Header, Instant, Itt, LaneId, TargetPdu};
@@ -97,7 +97,11 @@ impl Session {
     /// new to this session. Its CID may be that of a connection that was reported lost, which it then reinstates (RFC
     /// 7143 §6.3.4). If the session is over or being logged out, the lane is closed at once, unless the session needs
     /// it after [`Event::ConnectionLost`].
+    ///
+    /// A split session takes commands once it has a lane for each role, and a lane whose role another has is closed at once.
     pub fn add_lane(&mut self, now: Instant, lane: LaneId, established: &Established) {
+        let is_one_too_many =
+            established.role != LaneRole::Whole && self.lanes.with_role(established.role).is_some();
         self.window.update(established.window);
         self.commands_acknowledged();
         self.lanes.add(lane, Lane::new(now, established));
@@ -109,6 +113,9 @@ impl Session {
             Life::LoggingOut | Life::Closing { .. } | Life::Ended => {
                 self.close_lane(lane, LaneLoss::LoggedOut, None);
             }
+        }
+        if is_one_too_many {
+            self.close_lane(lane, LaneLoss::Broken, None);
         }
         self.lost.reinstate(established.cid);
         self.recover(now);
@@ -131,11 +138,23 @@ impl Session {
     pub fn lane_state(&self, lane: LaneId) -> LaneState {
         let open = self.life == Life::Open;
         let state = self.lanes.get(lane).map(Lane::state).unwrap_or_default();
+        let route = self.route_over(lane);
+        // Where the data of reads travels on another lane, it is that of the commands which are placed on this one.
+        let apart = route.map(|route| route.data_in).filter(|data_in| *data_in != lane);
+        let of_reads = apart.and_then(|data_in| self.lanes.get(data_in)).map_or(state, Lane::state);
         LaneState {
-            accepts_commands: state.accepts_commands && open,
+            accepts_commands: state.accepts_commands && open && route.is_some(),
             accepts_orphans: self.accepts_orphans(lane),
+            outstanding_in_bytes: of_reads.outstanding_in_bytes,
+            is_receiving: state.is_receiving || of_reads.is_receiving,
             ..state
         }
+    }
+
+    /// What a lane carries; everything, if it is gone.
+    #[must_use]
+    pub fn lane_role(&self, lane: LaneId) -> LaneRole {
+        self.lanes.get(lane).map(|lane| lane.role).unwrap_or_default()
     }
 
     /// A draining lane takes orphans only if no open lane can.
@@ -173,7 +192,8 @@ impl Session {
 
     /// A lane for requests that may go on any.
     pub(super) fn lane_for_requests(&self) -> Option<LaneId> {
-        let usable = |lane: &Lane| matches!(lane.phase, Phase::Open | Phase::Draining);
+        let usable =
+            |lane: &Lane| matches!(lane.phase, Phase::Open | Phase::Draining) && lane.role.takes_requests();
         let may_send = matches!(self.life, Life::Open | Life::LoggingOut);
         self.lanes.select(|lane| may_send && usable(lane)).next()
     }
@@ -185,9 +205,9 @@ impl Session {
         let recovers = self.recovers();
         let Some(task) = self.tasks.get_mut(itt) else { return Ok(None) };
         match task.allegiance {
-            Some(home) if home.command.is_here() && home.route.response == lane => Ok(Some(task)),
+            Some(home) if home.command.is_here() && home.route.brings_to_initiator(lane) => Ok(Some(task)),
             // The PDU was sent before the task moved to another lane.
-            Some(home) if home.route.response != lane && recovers => Ok(None),
+            Some(home) if !home.route.brings_to_initiator(lane) && recovers => Ok(None),
             Some(home) if home.command.is_here() => Err(PeerFault::TaskElsewhere.into()),
             _ => Err(PeerFault::TaskNotSent.into()),
         }
@@ -311,6 +331,9 @@ impl Session {
             return Err(PeerFault::SegmentTooLong.into());
         }
         let pdu = TargetPdu::parse(header)?;
+        if !brings(place.role, self.parameters.split, &pdu) {
+            return Err(PeerFault::LaneMisused.into());
+        }
         self.window.update(pdu.window());
         self.commands_acknowledged();
         let destination = self.place(lane, &pdu, bytes)?;
@@ -358,6 +381,19 @@ impl Session {
     }
 }
 
+/// Whether a lane with this role brings such PDUs. All bring answers to their own pings.
+fn brings(role: LaneRole, split: SplitLanes, pdu: &TargetPdu) -> bool {
+    match role {
+        LaneRole::Whole => true,
+        LaneRole::Requests => matches!(pdu, TargetPdu::NopIn(_)),
+        LaneRole::Responses => split != SplitLanes::Three || !matches!(pdu, TargetPdu::DataIn(_)),
+        LaneRole::DataIn => match pdu {
+            TargetPdu::DataIn(pdu) => pdu.status.is_none(),
+            pdu => matches!(pdu, TargetPdu::NopIn(_)),
+        },
+    }
+}
+
 impl Endpoint for Session {
     type Event = Event;
 
@@ -395,7 +431,8 @@ impl Endpoint for Session {
                 Turn::Request(Request::Command(itt)) => self.pull_command(now, lane, itt, budget_bytes),
                 Turn::Request(request) => {
                     self.counters.retransmissions += u64::from(request.asks_for_lost_pdus());
-                    place.pull_request(request)
+                    let exp_stat_sn = self.lanes.acknowledge_by(lane, &request);
+                    self.lanes.get_mut(lane)?.pull_request(request, exp_stat_sn)
                 }
                 Turn::Data(itt) => self.pull_data_out(lane, itt, budget_bytes),
             };

@@ -133,7 +133,7 @@ impl Session {
         let mut owed_bytes = BTreeMap::new();
         for task in self.tasks.iter().filter(|task| task.command.data.in_bytes() > 0) {
             if let Some(home) = task.allegiance {
-                *owed_bytes.entry(home.route.response).or_default() += u64::from(task.unmoved_bytes);
+                *owed_bytes.entry(home.route.data_in).or_default() += u64::from(task.unmoved_bytes);
             }
         }
         owed_bytes

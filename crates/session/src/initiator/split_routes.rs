@@ -15,7 +15,7 @@ use crate::seam::Endpoint;
 use initiator_world::{FIRST_CMD_SN, World};
 use pdu::{DataSn, Duration, LaneId, LogoutOutcome, TaskManagementFunction, Ttt};
 
-const ROUTE: Route = Route { request: LaneId(0), response: LaneId(1) };
+const ROUTE: Route = Route { request: LaneId(0), response: LaneId(1), data_in: LaneId(1) };
 const TIME2WAIT: Duration = Duration::from_secs(2);
 
 fn start(world: &mut World, task: TaskId) -> TaskId {

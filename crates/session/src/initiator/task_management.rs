@@ -175,7 +175,11 @@ impl Session {
         if self.reassignment_answered(now, pdu) {
             return Ok(());
         }
-        if !self.functions.iter().any(|function| function.itt == pdu.itt && function.lane == lane) {
+        if !self
+            .functions
+            .iter()
+            .any(|function| function.itt == pdu.itt && self.lanes.of_responses(function.lane) == lane)
+        {
             return self.late_answer(Question::TaskManagement);
         }
         self.end_function(pdu.itt, pdu.outcome);

@@ -57,7 +57,7 @@ impl Session {
         lane: LaneId,
         which: &SendTargets,
     ) -> Result<(), SendTargetsError> {
-        let place = self.lanes.get(lane).filter(|place| place.phase == Phase::Open);
+        let place = self.lanes.get(self.lanes.of_responses(lane)).filter(|place| place.phase == Phase::Open);
         let place = place.ok_or(SendTargetsError::Closed)?;
         if place.text.is_some() {
             return Err(SendTargetsError::Busy);
@@ -86,13 +86,17 @@ impl Session {
     fn begin_text(&mut self, now: Instant, lane: LaneId, purpose: Purpose, text: Vec<u8>) {
         let itt = self.request_tags.take();
         let cmd_sn = self.window.current();
-        let Some(lane) = self.lanes.get_mut(lane) else { return };
         let answer = Assembler::new(TEXT_BYTES_MAX);
         let request = request(itt, cmd_sn, Lun::default(), Ttt::NONE, &text);
         let ask = Ask::new(now);
-        lane.text =
-            Some(TextExchange { itt, purpose, request, data: text.clone(), ask, answer, responses: 0 });
-        lane.push(Request::Text(request, text));
+        let (requests, responses) = (self.lanes.of_requests(lane), self.lanes.of_responses(lane));
+        if let Some(lane) = self.lanes.get_mut(responses) {
+            let data = text.clone();
+            lane.text = Some(TextExchange { itt, purpose, request, data, ask, answer, responses: 0 });
+        }
+        if let Some(lane) = self.lanes.get_mut(requests) {
+            lane.push(Request::Text(request, text));
+        }
     }
 
     pub(super) fn receive_text(
@@ -106,6 +110,7 @@ impl Session {
             return Ok(());
         }
         let cmd_sn = self.window.current();
+        let requests = self.lanes.of_requests(lane);
         let Some(place) = self.lanes.get_mut(lane) else { return Ok(()) };
         let Some(exchange) = place.text.as_mut().filter(|exchange| exchange.itt == pdu.itt) else {
             return self.late_answer(Question::Text);
@@ -120,11 +125,13 @@ impl Session {
             let request = request(pdu.itt, cmd_sn, pdu.lun, pdu.ttt, &[]);
             (exchange.request, exchange.ask) = (request, Ask::new(now));
             exchange.data.clear();
-            place.push(Request::Text(request, Vec::new()));
+            if let Some(asked_on) = self.lanes.get_mut(requests) {
+                asked_on.push(Request::Text(request, Vec::new()));
+            }
             return Ok(());
         };
         if exchange.purpose == Purpose::SendTargets {
-            self.events.push_back(Event::SendTargets { lane, text });
+            self.events.push_back(Event::SendTargets { lane: requests, text });
         }
         place.text = None;
         Ok(())
@@ -134,6 +141,7 @@ impl Session {
         let Some(place) = self.lanes.get_mut(lane) else { return };
         let Some(exchange) = place.text.take_if(|exchange| exchange.itt == itt) else { return };
         if exchange.purpose == Purpose::SendTargets {
+            let lane = self.lanes.of_requests(lane);
             self.events.push_back(Event::SendTargetsRefused { lane, reason });
         }
     }

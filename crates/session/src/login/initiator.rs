@@ -11,7 +11,7 @@ use super::exchange::{Exchange, Incoming};
 use super::is_target_address;
 use crate::chap::Algorithm;
 use crate::negotiation::{Key, Negotiation, Role};
-use crate::parameters::{Established, Identity, SessionType};
+use crate::parameters::{Established, Identity, LaneRole, SessionType};
 use crate::seam::Transmit;
 use pdu::{
     Header, Itt, LoginRequest, LoginResponse, LoginStatus, Opcode, PROTOCOL_VERSION, Stage, StatSn, Tsih,
@@ -102,6 +102,10 @@ impl Login {
         if let Some(alias) = &self.config.initiator_alias {
             text.push(Key::InitiatorAlias.name(), alias);
             self.negotiation.note_sent(Key::InitiatorAlias);
+        }
+        if self.config.joining.is_some() && self.config.role != LaneRole::Whole {
+            text.push(Key::Lane.name(), self.config.role.name());
+            self.negotiation.note_sent(Key::Lane);
         }
         self.begin_stage(&mut text);
         self.exchange.send(text);
@@ -277,6 +281,7 @@ impl Login {
             cid: self.config.cid,
             session: self.config.joining.map_or(session, |joining| joining.session),
             connection,
+            role: self.config.joining.map_or(session.split.roles()[0], |_| self.config.role),
             cmd_sn: self.config.cmd_sn,
             stat_sn: self.exp_stat_sn,
             replaced_exp_stat_sn: self

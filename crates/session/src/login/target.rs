@@ -11,7 +11,9 @@ use super::exchange::{Exchange, Incoming};
 use crate::chap;
 use crate::name;
 use crate::negotiation::{Declared, Key, Negotiation, Role};
-use crate::parameters::{ConnectionParameters, Established, Identity, Offer, SessionParameters, SessionType};
+use crate::parameters::{
+    ConnectionParameters, Established, Identity, LaneRole, Offer, SessionParameters, SessionType,
+};
 use crate::seam::{Payload, Transmit};
 use crate::target::Applicant;
 use pdu::{
@@ -49,6 +51,8 @@ pub struct Login {
     first: Option<LoginRequest>,
     stat_sn: StatSn,
     initiator: Option<Introduced>,
+    /// What the connection is to carry in the session that it joins.
+    role: LaneRole,
     security: Security,
     state: State,
 }
@@ -95,6 +99,7 @@ impl Login {
             first: None,
             stat_sn: first,
             initiator: None,
+            role: LaneRole::Whole,
             security: Security::new(entropy),
             state: State::Open,
         }
@@ -201,6 +206,10 @@ impl Login {
         } else if let Some(&(key, _)) = declared.iter().find(|(key, _)| is_introduction(*key)) {
             return Err(Refusal::Late(key));
         }
+        if let Some((_, name)) = declared.iter().find(|(key, _)| *key == Key::Lane) {
+            let is_joining = request.tsih != Tsih::NEW_SESSION;
+            self.role = LaneRole::of_joining(name).filter(|_| is_joining).ok_or(Refusal::Lane)?;
+        }
         let leaving = request.next_stage.is_some();
         // In the operational stage only AuthMethod can come: any proof has been given by now.
         self.security.receive(&declared, leaving, &mut answers)?;
@@ -287,12 +296,18 @@ impl Login {
 
     /// Ends a login that asked to be admitted. Returns the last PDU, and the established connection if it was admitted.
     ///
-    /// A login that has not asked, or a place with a handle of zero, is refused as a target error.
+    /// A login that has not asked, or a place with a handle of zero, is refused as a target error. A connection that would
+    /// carry something else in its session than the session's connections do is refused, too.
     pub fn admit(&mut self, decision: Result<Place, LoginStatus>) -> (Option<Transmit>, Option<Established>) {
         let (place, done) = match (decision, core::mem::replace(&mut self.state, State::Over)) {
             (Ok(place), State::Complete(done)) if place.tsih != Tsih::NEW_SESSION => (place, done),
             (Ok(_), _) => return (self.refusal_response(LoginStatus::TargetError), None),
             (Err(status), _) => return (self.refusal_response(status), None),
+        };
+        let role = match place.joined {
+            None => done.session.split.roles()[0],
+            Some(joined) if joined.split.roles().contains(&self.role) => self.role,
+            Some(_) => return (self.refusal_response(LoginStatus::InitiatorError), None),
         };
         let response = self.response(&done.request, Some(Stage::FullFeaturePhase));
         let response = LoginResponse { tsih: place.tsih, window: place.window, ..response };
@@ -303,6 +318,7 @@ impl Login {
             cid: done.request.cid,
             session: place.joined.unwrap_or(done.session),
             connection: done.connection,
+            role,
             cmd_sn: self.first.map_or(done.request.cmd_sn, |first| first.cmd_sn),
             stat_sn: self.stat_sn,
             replaced_exp_stat_sn: self.first.map_or(StatSn(0), |first| first.exp_stat_sn),

@@ -3,7 +3,7 @@
 use super::engine::{Role, is_answer_word};
 use super::rule::{BooleanResult, DIGESTS, Key, Kind, NumberResult, PROTOCOL_LEVEL, RULES, Rule, Usage};
 use super::{Negotiation, NegotiationError};
-use crate::parameters::{DigestPreference, SessionType};
+use crate::parameters::{DigestPreference, SessionType, SplitLanes};
 use pdu::TextWriter;
 use pdu::text_value::{IRRELEVANT, REJECT, boolean, boolean_text, numerical};
 use std::borrow::Cow;
@@ -35,6 +35,7 @@ impl Negotiation {
             Key::DataDigest => Wish::List(offer.data_digest.digests()),
             // A target keeps the response fence in any case; an initiator does nothing for it (§4.2.3.3).
             Key::TaskReporting => Wish::List(&["ResponseFence", "RFC3720"]),
+            Key::SplitLanes => Wish::List(self.split_wish()),
             // Data out of order would gain nothing over TCP, which delivers in order.
             Key::DataPDUInOrder | Key::DataSequenceInOrder => Wish::Boolean(true),
             Key::FirstBurstLength => Wish::Number(self.first_burst_wish()),
@@ -46,6 +47,19 @@ impl Negotiation {
                 (_, Some(offered)) => Wish::Number(offered),
                 (_, None) => Wish::List(&[]),
             },
+        }
+    }
+
+    /// The preferred splits, the most lanes first. A target knows by now whether the session may have so many.
+    fn split_wish(&self) -> &'static [&'static str] {
+        let lanes_max = match self.role {
+            Role::Initiator => u32::MAX,
+            Role::Target => self.value(Key::MaxConnections),
+        };
+        match self.offer.split {
+            SplitLanes::Three if lanes_max >= 3 => &["3", "2", "None"],
+            SplitLanes::Two | SplitLanes::Three if lanes_max >= 2 => &["2", "None"],
+            SplitLanes::None | SplitLanes::Two | SplitLanes::Three => &["None"],
         }
     }
 
@@ -67,11 +81,15 @@ impl Negotiation {
         if recovery { 1 } else { self.offer.max_outstanding_r2t.into() }
     }
 
-    /// The preferred level. Discovery sessions have level 0 (§7.4.1).
+    /// The preferred level. Discovery sessions have level 0 (§7.4.1), and so have split ones.
     fn error_recovery_level_wish(&self) -> u32 {
+        let is_split = match self.role {
+            Role::Initiator => self.offer.split != SplitLanes::None,
+            Role::Target => self.value(Key::SplitLanes) != 0,
+        };
         match self.session_type {
-            SessionType::Normal => self.offer.error_recovery_level.into(),
-            SessionType::Discovery => 0,
+            SessionType::Normal if !is_split => self.offer.error_recovery_level.into(),
+            SessionType::Normal | SessionType::Discovery => 0,
         }
     }
 
@@ -159,7 +177,9 @@ impl Negotiation {
             return false;
         }
         match self.role {
-            Role::Initiator => rule.is_original(),
+            Role::Initiator => {
+                rule.is_original() || rule.key == Key::SplitLanes && self.offer.split != SplitLanes::None
+            }
             Role::Target => !self.is_content(rule),
         }
     }

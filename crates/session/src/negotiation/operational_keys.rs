@@ -2,7 +2,7 @@
 //! default offer. [`super::rule::RULES`] has the rule of each key.
 
 use super::rule::{Key, Kind};
-use crate::parameters::{DigestPreference, MAX_CONNECTIONS, SessionType};
+use crate::parameters::{DigestPreference, MAX_CONNECTIONS, SessionType, SplitLanes};
 
 /// A field's type, which holds every value that its key's rule admits. A boolean is 0 or 1.
 trait Value: Copy + Into<u32> {
@@ -46,6 +46,8 @@ macro_rules! operational_keys {
             pub data_pdu_in_order: bool,
             /// DataSequenceInOrder: sequences of a command travel in order.
             pub data_sequence_in_order: bool,
+            /// SplitLanes: what the session's connections carry.
+            pub split: SplitLanes,
         }
 
         /// The values that one side offers and accepts in a negotiation: the largest number, the preferred boolean. The
@@ -59,6 +61,8 @@ macro_rules! operational_keys {
             pub header_digest: DigestPreference,
             /// The wish for DataDigest.
             pub data_digest: DigestPreference,
+            /// SplitLanes: what an initiator asks for, and the most that a target accepts.
+            pub split: SplitLanes,
         }
 
         impl SessionParameters {
@@ -69,6 +73,7 @@ macro_rules! operational_keys {
                     $($field: Value::of(value(Key::$key)),)+
                     data_pdu_in_order: Value::of(value(Key::DataPDUInOrder)),
                     data_sequence_in_order: Value::of(value(Key::DataSequenceInOrder)),
+                    split: SplitLanes::ALL[value(Key::SplitLanes) as usize],
                 }
             }
         }
@@ -80,6 +85,7 @@ macro_rules! operational_keys {
                     receive_segment_bytes_max: 256 << 10,
                     header_digest: DigestPreference::Accepted,
                     data_digest: DigestPreference::Accepted,
+                    split: SplitLanes::None,
                 }
             }
         }

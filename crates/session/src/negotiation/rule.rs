@@ -1,11 +1,15 @@
-//! The rules of all keys that the standard defines, in one table (RFC 7143 §12, §13; RFC 7144 §7.1.1).
+//! The rules of all keys that the standard defines, and of our own, in one table (RFC 7143 §6.2, §12, §13; RFC 7144
+//! §7.1.1).
 
 /// A key that this implementation understands.
 ///
 /// The order is that of [`RULES`], and that in which the keys of one PDU are answered, in whatever order they arrived.
 /// A key whose answer depends on others comes after them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "each is named and specified by the standard under its own name")]
+#[expect(
+    missing_docs,
+    reason = "each is named and specified by the standard under its own name, but for two of ours"
+)]
 pub enum Key {
     SessionType,
     InitiatorName,
@@ -23,6 +27,8 @@ pub enum Key {
     HeaderDigest,
     DataDigest,
     MaxConnections,
+    SplitLanes,
+    Lane,
     InitialR2T,
     ImmediateData,
     MaxRecvDataSegmentLength,
@@ -215,6 +221,8 @@ const SECONDS_MAX: u32 = 3600;
 /// The digests, the default first (§13.1).
 pub const DIGESTS: &[&str] = &["None", "CRC32C"];
 const TASK_REPORTING: &[&str] = &["RFC3720", "ResponseFence", "FastAbort"];
+/// How many connections carry what one does in an ordinary session.
+pub(super) const SPLIT_LANES: &[&str] = &["None", "2", "3"];
 /// The protocol level of RFC 7143 (§13.24).
 pub const PROTOCOL_LEVEL: u32 = 1;
 
@@ -310,6 +318,12 @@ pub const RULES: [Rule; KEYS] = {
         digest(Key::HeaderDigest, "HeaderDigest"),
         digest(Key::DataDigest, "DataDigest"),
         leading_normal(Key::MaxConnections, "MaxConnections", minimum(1, 65535, 1)),
+        leading_normal(
+            Key::SplitLanes,
+            "X-io.github.ropewalk.SplitLanes",
+            Kind::List { values: SPLIT_LANES },
+        ),
+        declared(Key::Lane, "X-io.github.ropewalk.Lane", Initiator, Initialize, SIMPLE_VALUE_BYTES_MAX),
         leading_normal(Key::InitialR2T, "InitialR2T", boolean(Or, true)),
         leading_normal(Key::ImmediateData, "ImmediateData", boolean(And, true)),
         rule(
@@ -384,6 +398,12 @@ impl Rule {
     #[must_use]
     pub fn is_original(&self) -> bool {
         !matches!(self.key, Key::TaskReporting | Key::ISCSIProtocolLevel | Key::NodeArchitecture)
+            && !self.is_ours()
+    }
+
+    /// Whether it is this project's own (§6.2).
+    pub(super) const fn is_ours(&self) -> bool {
+        matches!(self.key, Key::SplitLanes | Key::Lane)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::rule::RULES;
 use super::{Negotiation, NegotiationError, Role};
-use crate::parameters::{DigestPreference, Offer, SessionType};
+use crate::parameters::{DigestPreference, Offer, SessionType, SplitLanes};
 use pdu::{Stage, TextWriter, text_keys};
 
 type Pair<'a> = (&'a str, &'a str);
@@ -53,6 +53,7 @@ const OFFER: Offer = Offer {
     receive_segment_bytes_max: 262_144,
     header_digest: DigestPreference::Accepted,
     data_digest: DigestPreference::Never,
+    split: SplitLanes::None,
 };
 
 #[test]
@@ -359,4 +360,30 @@ fn an_offer_outside_the_standard_is_brought_inside() {
 fn more_keys_than_anyone_needs_end_the_negotiation() {
     let pairs = vec![("X-a", "1"); 129];
     assert_eq!(hear(&mut target(OFFER), &pairs), Err(NegotiationError::TooManyKeys));
+}
+
+/// What a target that splits up to three ways answers to an initiator's proposal.
+fn split(proposals: &[Pair<'_>]) -> Vec<String> {
+    let offer = Offer { split: SplitLanes::Three, error_recovery_level: 2, ..OFFER };
+    let answers = hear(&mut target(offer), proposals).unwrap();
+    answers.into_iter().map(|(_, value)| value).collect()
+}
+
+#[test]
+fn a_split_session_has_as_many_connections_as_it_needs_and_recovers_nothing() {
+    let key = "X-io.github.ropewalk.SplitLanes";
+    assert_eq!(split(&[("MaxConnections", "8"), (key, "3,2,None")]), ["8", "3"]);
+    assert_eq!(
+        split(&[("ErrorRecoveryLevel", "2"), (key, "2,None"), ("MaxConnections", "2")]),
+        ["2", "2", "0"]
+    );
+    assert_eq!(split(&[("MaxConnections", "2"), (key, "3,2,None")]), ["2", "2"]);
+    assert_eq!(split(&[(key, "2,None"), ("ErrorRecoveryLevel", "2")]), ["None", "2"]);
+}
+
+#[test]
+fn who_does_not_know_split_sessions_has_an_ordinary_one() {
+    let mut initiator = initiator(Offer { split: SplitLanes::Two, ..OFFER });
+    hear(&mut initiator, &[("X-io.github.ropewalk.SplitLanes", "NotUnderstood")]).unwrap();
+    assert_eq!(initiator.finish().unwrap().0.split, SplitLanes::None);
 }

@@ -6,6 +6,7 @@ use super::session::Session;
 use super::transmit::Reply;
 use crate::seam::{Payload, Transmit};
 use pdu::{AsyncEvent, Cid, Instant, LaneId, Lun, SenseSegment};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A message that waits to be sent.
@@ -53,7 +54,8 @@ impl Session {
         if self.is_discovery() {
             return self.close(now);
         }
-        let lanes: Vec<LaneId> = self.open_lanes().collect();
+        // A split session is logged out as one.
+        let lanes: BTreeSet<LaneId> = self.open_lanes().map(|lane| self.lanes.of_responses(lane)).collect();
         for lane in lanes {
             self.ask_for_logout(lane, seconds);
         }
@@ -62,7 +64,7 @@ impl Session {
 
     /// Asks for the logout of a lane that was added after the others had been asked.
     pub(super) fn ask_late_lane_for_logout(&mut self, now: Instant, lane: LaneId) {
-        let Some(deadline) = self.logout_deadline else { return };
+        let Some(deadline) = self.logout_deadline.filter(|_| !self.lanes.are_split()) else { return };
         let left = deadline.saturating_duration_since(now).saturating_sub(LOGOUT_TRAVEL);
         self.ask_for_logout(lane, u16::try_from(left.as_secs()).unwrap_or(u16::MAX));
     }

@@ -269,13 +269,13 @@ impl Session {
     /// The lane of a task's Data-In, until the task is reassigned.
     #[must_use]
     pub fn data_in_lane(&self, task: TaskId) -> Option<LaneId> {
-        self.tasks.get(task).map(|task| task.route.response)
+        self.tasks.get(task).map(|task| task.route.data_in)
     }
 
     /// Puts a task into its lane's queue, unless it is there.
     pub(super) fn queue_data_in(&mut self, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id).filter(|task| !task.is_moving()) else { return };
-        if let Some(lane) = outlet(&mut self.lanes, task.route.response)
+        if let Some(lane) = outlet(&mut self.lanes, task.route.data_in)
             && !core::mem::replace(&mut task.data_in.is_queued, true)
         {
             enqueue(&mut lane.data_in, &self.tasks, id);
@@ -302,7 +302,7 @@ impl Session {
             let lane = self.lanes.get_mut(lane_id)?;
             let id = *lane.data_in.front()?;
             // A task that has moved to another lane is in that lane's queue.
-            let is_here = |task: &&mut Task| task.route.response == lane_id && !task.data_in.is_sent();
+            let is_here = |task: &&mut Task| task.route.data_in == lane_id && !task.data_in.is_sent();
             let Some(task) = self.tasks.get_mut(id).filter(is_here) else {
                 lane.data_in.pop_front();
                 lane.turn_bytes = 0;
@@ -337,7 +337,8 @@ impl Session {
             let ends = is_last && task.stage.may_respond();
             // A status that may have to be sent again, or that a fence waits for, is not combined with data.
             let is_awaited = task.data_in.retention.is_some() || task.is_fenced;
-            let collapses = ends && !is_awaited && !lane.is_full() && is_collapsible(task);
+            let may_collapse = !is_awaited && !task.route.parts_status_from_data();
+            let collapses = ends && may_collapse && !lane.is_full() && is_collapsible(task);
             let status = match (&task.response, collapses) {
                 (Some(response), true) => Some(CollapsedStatus {
                     stat_sn: lane.status.take(),

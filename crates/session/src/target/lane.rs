@@ -10,9 +10,9 @@ use super::status::StatusNumbers;
 use super::text::Exchange;
 use super::transmit::{Reply, Unnumbered};
 use crate::inflow::Inflow;
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, Roled};
 use crate::liveness::Liveness;
-use crate::parameters::{ConnectionParameters, Established};
+use crate::parameters::{ConnectionParameters, Established, LaneRole};
 use pdu::{Cid, Instant, LaneId, StatSn};
 use std::collections::VecDeque;
 
@@ -34,6 +34,7 @@ pub(super) enum Phase {
 pub(super) struct Lane {
     pub(super) cid: Cid,
     pub(super) parameters: ConnectionParameters,
+    pub(super) role: LaneRole,
     pub(super) phase: Phase,
     pub(super) status: StatusNumbers,
     /// Responses that may have to be sent again.
@@ -70,6 +71,7 @@ impl Lane {
         Self {
             cid: established.cid,
             parameters: established.connection,
+            role: established.role,
             phase: Phase::Open,
             status: StatusNumbers::new(established.stat_sn, unacknowledged_max),
             sent: SentStatuses::default(),
@@ -126,6 +128,16 @@ impl Lane {
         self.data_in.clear();
         self.resends.clear();
         self.turn_bytes = 0;
+    }
+}
+
+impl Roled for Lane {
+    fn role(&self) -> LaneRole {
+        self.role
+    }
+
+    fn is_usable(&self) -> bool {
+        matches!(self.phase, Phase::Open | Phase::LoggingOut)
     }
 }
 

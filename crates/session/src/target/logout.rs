@@ -53,6 +53,8 @@ impl Session {
     pub(super) fn log_out(&mut self, now: Instant, lane: LaneId, ticket: Ticket, pdu: &LogoutRequest) {
         let closing = match pdu.reason {
             LogoutReason::CloseSession => Ok(Closing::Session),
+            // A split session needs all its connections.
+            LogoutReason::CloseConnection if self.lanes.are_split() => Ok(Closing::Session),
             LogoutReason::RemoveConnectionForRecovery if self.recovers_connections() => {
                 return self.log_out_for_recovery(now, lane, ticket, pdu);
             }

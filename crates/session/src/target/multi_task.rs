@@ -190,7 +190,8 @@ impl Session {
 
     /// Whether a function's response can leave on this lane.
     pub(super) fn has_outlet(&self, lane: LaneId) -> bool {
-        self.lanes.get(lane).is_some_and(|lane| lane.phase != Phase::LoggedOut)
+        let outlet = self.lanes.get(self.lanes.of_responses(lane));
+        outlet.is_some_and(|lane| lane.phase != Phase::LoggedOut)
     }
 
     /// Hands out immediate commands that waited for a function.

@@ -77,7 +77,10 @@ impl Session {
     ) -> Option<Transmit> {
         self.redeem(ticket);
         self.release_inline(data.len());
-        let stat_sn = self.lanes.get_mut(lane)?.status.take();
+        // In a split session, only what goes with the responses is one of them.
+        let responses = self.lanes.of_responses(lane);
+        let status = &mut self.lanes.get_mut(responses)?.status;
+        let stat_sn = if responses == lane { status.take() } else { status.next() };
         let header = NopIn {
             lun: Lun::default(),
             itt,
@@ -129,7 +132,7 @@ impl Session {
     }
 
     fn emit_unasked(&mut self, lane: LaneId, ttt: Ttt) -> Option<Transmit> {
-        let stat_sn = self.lanes.get(lane)?.status.next();
+        let stat_sn = self.lanes.get(self.lanes.of_responses(lane))?.status.next();
         let window = self.order.tell();
         let header =
             NopIn { lun: Lun::default(), itt: Itt::NONE, ttt, stat_sn, window, data_segment_bytes: 0 }.emit();

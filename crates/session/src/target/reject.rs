@@ -40,9 +40,12 @@ impl Session {
         header: &Header,
         reason: RejectReason,
     ) -> Result<Destination, Fault> {
-        let Some(state) = self.lanes.get_mut(lane) else { return Ok(discard(header)) };
+        let outlet = self.lanes.of_responses(lane);
+        let Some(state) = self.lanes.get_mut(outlet) else { return Ok(discard(header)) };
         if !state.queue_reject(header, reason, 0) {
-            state.phase = Phase::Failed;
+            if let Some(state) = self.lanes.get_mut(lane) {
+                state.phase = Phase::Failed;
+            }
             return Err(Fault::Limit("rejected PDUs whose Rejects wait to be sent"));
         }
         Ok(self.discard_data(lane, header))

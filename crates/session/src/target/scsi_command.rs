@@ -120,7 +120,7 @@ impl Session {
             cmd_sn: command.cmd_sn,
             immediate: command.immediate,
             arrived_at: now,
-            route: Route::over(lane),
+            route: self.lanes.route_over(lane, self.parameters.split).unwrap_or(Route::over(lane)),
             stage: Stage::Waiting,
             silent: false,
             data_out,

@@ -14,7 +14,7 @@ use super::sent_status::SentStatus;
 use super::task::{Answer, Stage, Tasks};
 use super::task_management::Functions;
 use crate::lanes::Lanes;
-use crate::parameters::{Established, SessionParameters, SessionType, TargetLimits};
+use crate::parameters::{Established, LaneRole, SessionParameters, SessionType, TargetLimits};
 use crate::peer_fault::PeerFault;
 use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
 use pdu::{CmdSn, Header, InitiatorPdu, Instant, LaneId, RejectReason, StatSn};
@@ -113,7 +113,8 @@ impl Session {
     /// The login implicitly logs out an older lane of the same CID (RFC 7143 §6.3.4), which [`Event::CloseLane`] names.
     /// At error recovery level 2 that lane's tasks wait to be reassigned, at lower levels they are terminated.
     ///
-    /// A session that is ending accepts no lane: [`Event::CloseLane`] follows at once.
+    /// A session that is ending accepts no lane, and a split one none whose role another has: [`Event::CloseLane`] follows at
+    /// once.
     pub fn add_lane(&mut self, now: Instant, lane: LaneId, established: &Established) {
         // The window lets the initiator send more commands while its acknowledgements are on their way. Unacknowledged
         // responses on one lane are therefore at most two windows (one each way), and a few pings and Rejects.
@@ -126,7 +127,8 @@ impl Session {
         self.target_name.clone_from(&established.identity.target_name);
         self.reinstate_connection(now, established.cid);
         self.acknowledge_departed(established.cid, established.replaced_exp_stat_sn);
-        if self.standing != Standing::Open {
+        let is_one_too_many = state.role != LaneRole::Whole && self.lanes.with_role(state.role).is_some();
+        if self.standing != Standing::Open || is_one_too_many {
             state.phase = Phase::Failed;
             self.events.push_back(Event::CloseLane { lane, loss: LaneLoss::Broken, fault: None });
         }
@@ -255,6 +257,9 @@ impl Session {
             Ok(pdu) => pdu,
             Err(invalid) => return self.refuse_fault(lane, header, invalid.into()),
         };
+        if !self.carries(lane, &pdu) {
+            return self.refuse_fault(lane, header, PeerFault::LaneMisused);
+        }
         // A SNACK requests before it acknowledges (§11.16.1): the requested PDUs must still be kept.
         if !matches!(pdu, InitiatorPdu::Snack(_)) {
             self.acknowledge(now, lane, &pdu);
@@ -278,9 +283,24 @@ impl Session {
         }
     }
 
-    fn acknowledge(&mut self, now: Instant, id: LaneId, pdu: &InitiatorPdu) {
+    /// Whether a lane brings such PDUs. All bring pings, and answers to them; tasks need all lanes of a split session.
+    fn carries(&self, id: LaneId, pdu: &InitiatorPdu) -> bool {
+        let Some(lane) = self.lanes.get(id) else { return true };
+        match pdu {
+            InitiatorPdu::NopOut(_) => true,
+            InitiatorPdu::ScsiCommand(_) | InitiatorPdu::TaskManagementRequest(_) => {
+                self.lanes.route_over(id, self.parameters.split).is_some()
+            }
+            _ => lane.role.takes_requests(),
+        }
+    }
+
+    fn acknowledge(&mut self, now: Instant, came_on: LaneId, pdu: &InitiatorPdu) {
+        let Some(exp_stat_sn) = self.lanes.get(came_on).and_then(|lane| exp_stat_sn(pdu, lane)) else {
+            return;
+        };
+        let id = self.lanes.of_responses(came_on);
         let Some(lane) = self.lanes.get_mut(id) else { return };
-        let Some(exp_stat_sn) = exp_stat_sn(pdu, lane) else { return };
         let news = lane.status.acknowledge(exp_stat_sn);
         if news == 0 || self.parameters.error_recovery_level == 0 {
             return;

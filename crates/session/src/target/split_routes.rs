@@ -11,7 +11,7 @@ use crate::seam::LaneLoss;
 use pdu::{InitiatorPdu, Itt, LaneId, TaskManagementOutcome};
 use target_world::{GOOD, World, pattern, response};
 
-const ROUTE: Route = Route { request: LaneId(0), response: LaneId(1) };
+const ROUTE: Route = Route { request: LaneId(0), response: LaneId(1), data_in: LaneId(1) };
 const DONE: TaskManagementOutcome = TaskManagementOutcome::FunctionComplete;
 const STILL_ALLEGIANT: TaskManagementOutcome = TaskManagementOutcome::TaskStillAllegiant;
 

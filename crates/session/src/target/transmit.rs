@@ -165,8 +165,13 @@ impl Session {
         }
     }
 
-    /// Queues a reply, or drops it if the lane is gone or sends nothing more.
-    pub(super) fn push_reply(&mut self, lane: LaneId, reply: Reply) {
+    /// Queues a reply to what came on a lane, or drops it if its lane is gone or sends nothing more. The answer to a ping
+    /// shows that this lane itself works.
+    pub(super) fn push_reply(&mut self, came_on: LaneId, reply: Reply) {
+        let lane = match reply {
+            Reply::Echo { .. } => came_on,
+            _ => self.lanes.of_responses(came_on),
+        };
         match self.lanes.get_mut(lane).filter(|lane| lane.phase != Phase::LoggedOut) {
             Some(lane) => lane.replies.push_back(reply),
             None => self.drop_reply(reply),

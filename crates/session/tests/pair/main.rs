@@ -9,6 +9,7 @@ mod recovery_breaks;
 mod recovery_digests;
 mod recovery_storm;
 mod slow_path;
+mod split;
 mod task_management;
 mod text;
 mod transfers;

@@ -1,7 +1,7 @@
 //! An initiator's configuration for a login.
 
 use crate::chap::{Credentials, Entropy};
-use crate::parameters::{Offer, SessionParameters};
+use crate::parameters::{LaneRole, Offer, SessionParameters};
 use pdu::{Cid, CmdSn, Isid, StatSn, Tsih};
 
 /// The configuration of one connection's login.
@@ -19,6 +19,8 @@ pub struct Config {
     pub cid: Cid,
     /// The session to join, or `None` for a new one.
     pub joining: Option<Joining>,
+    /// What the connection carries in the session that it joins; meaningless for a new one.
+    pub role: LaneRole,
     /// The portal group that the portal must be of. `None`: any.
     pub portal_group_tag: Option<u16>,
     /// The CmdSN of a new session's first command, or an existing session's next CmdSN. The login does not consume it.

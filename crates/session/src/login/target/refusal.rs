@@ -48,6 +48,9 @@ pub enum Refusal {
     /// The connection would join a discovery session, which has only one.
     #[error("a discovery session has one connection")]
     SessionType,
+    /// A connection was to carry what none does, or what the leading one does in any case.
+    #[error("the key Lane has a value that a joining connection cannot have")]
+    Lane,
     /// The directory denied access.
     #[error("access denied: {0}")]
     Access(Denial),
@@ -82,6 +85,7 @@ impl Refusal {
             Self::InvalidPdu(_)
             | Self::Changed(_)
             | Self::Stage
+            | Self::Lane
             | Self::Exchange(_)
             | Self::Negotiation(_)
             | Self::InvalidName(_)

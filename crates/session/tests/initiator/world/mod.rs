@@ -8,7 +8,8 @@ use pdu::{
 };
 use ropewalk_session::initiator::{Command, Data, Event, Session, TaskId};
 use ropewalk_session::parameters::{
-    ConnectionParameters, Established, Identity, InitiatorLimits, SessionParameters, SessionType,
+    ConnectionParameters, Established, Identity, InitiatorLimits, LaneRole, SessionParameters, SessionType,
+    SplitLanes,
 };
 use ropewalk_session::seam::{
     Allocation, Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, PayloadRef,
@@ -34,6 +35,7 @@ pub fn parameters() -> SessionParameters {
         data_pdu_in_order: true,
         data_sequence_in_order: true,
         error_recovery_level: 0,
+        split: SplitLanes::None,
     }
 }
 
@@ -395,6 +397,7 @@ fn established(cid: u16, session: SessionParameters) -> Established {
         tsih: Tsih(1),
         cid: Cid(cid),
         session,
+        role: LaneRole::Whole,
         connection: ConnectionParameters {
             header_digest: false,
             data_digest: false,

@@ -6,7 +6,7 @@ use pdu::{
 use ropewalk_session as session;
 use session::chap::{Account, Credentials, Secret};
 use session::login::{initiator, target};
-use session::parameters::{Established, Offer};
+use session::parameters::{Established, LaneRole, Offer};
 use session::seam::{Payload, Transmit};
 use std::sync::Arc;
 
@@ -64,6 +64,7 @@ pub fn config() -> initiator::Config {
         isid: ISID,
         cid: Cid(7),
         joining: None,
+        role: LaneRole::Whole,
         portal_group_tag: None,
         cmd_sn: CmdSn(100),
         offer: Offer::default(),

@@ -6,7 +6,7 @@ use super::wire::{Path, Random, Stream};
 use super::{Settings, Wire, World};
 use pdu::{Cid, CmdSn, Instant, Isid, LaneId, StatSn, Window};
 use ropewalk_session::login::{initiator, target};
-use ropewalk_session::parameters::Established;
+use ropewalk_session::parameters::{Established, LaneRole};
 use ropewalk_session::seam::{Payload, Transmit};
 use ropewalk_session::target::{Admission, Registry};
 use ropewalk_session::{initiator as initiator_role, target as target_role};
@@ -33,6 +33,7 @@ fn config(settings: &Settings, cid: u16, cmd_sn: CmdSn) -> initiator::Config {
         isid: Isid([0x80, 1, 2, 3, 0, 4]),
         cid: Cid(cid),
         joining: None,
+        role: LaneRole::Whole,
         portal_group_tag: None,
         cmd_sn,
         offer: settings.initiator,
@@ -135,8 +136,12 @@ impl World {
             session: self.parameters,
             replaced_exp_stat_sn: self.initiator.session.exp_stat_sn(Cid(cid)),
         });
-        let config =
-            initiator::Config { joining, ..config(&self.settings, cid, self.initiator.session.cmd_sn()) };
+        let role = self.parameters.split.roles().get(usize::from(cid)).copied().unwrap_or_default();
+        let config = initiator::Config {
+            joining,
+            role,
+            ..config(&self.settings, cid, self.initiator.session.cmd_sn())
+        };
         let mut registry = std::mem::replace(&mut self.registry, Registry::new(0));
         let counters = self.target.session.counters();
         let window = Window { exp_cmd_sn: counters.exp_cmd_sn, max_cmd_sn: counters.max_cmd_sn };

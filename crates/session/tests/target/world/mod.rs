@@ -14,7 +14,7 @@ use pdu::{
     TargetPdu, TaskAttribute, TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest,
     TextRequest, Tsih, Ttt, Window,
 };
-use ropewalk_session::parameters::{ConnectionParameters, Established, Identity};
+use ropewalk_session::parameters::{ConnectionParameters, Established, Identity, LaneRole};
 use ropewalk_session::seam::{Destination, Digest, Endpoint, Fault, LaneLoss, Payload, PayloadRef};
 use ropewalk_session::target::{
     Command, Event, LogicalUnitFunction, Response, Session, TaskId, TaskManagementId,
@@ -60,6 +60,7 @@ pub fn established(settings: &Settings, cid: u16) -> Established {
         cid: Cid(cid),
         session: settings.session,
         connection: settings.connection,
+        role: LaneRole::Whole,
         cmd_sn: FIRST_CMD_SN,
         stat_sn: FIRST_STAT_SN,
         replaced_exp_stat_sn: FIRST_STAT_SN,

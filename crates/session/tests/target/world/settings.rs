@@ -1,7 +1,9 @@
 //! What the target's session is built with.
 
 use super::{PING_AFTER, PING_TIMEOUT};
-use ropewalk_session::parameters::{ConnectionParameters, SessionParameters, SessionType, TargetLimits};
+use ropewalk_session::parameters::{
+    ConnectionParameters, SessionParameters, SessionType, SplitLanes, TargetLimits,
+};
 
 /// What a session may be built with.
 pub struct Settings {
@@ -28,6 +30,7 @@ impl Default for Settings {
                 data_pdu_in_order: true,
                 data_sequence_in_order: true,
                 error_recovery_level: 0,
+                split: SplitLanes::None,
             },
             connection: ConnectionParameters {
                 header_digest: false,
