@@ -8,7 +8,7 @@ use pdu::{
     TextRequest, TextResponse, TextWriter, Ttt,
 };
 use session::discovery;
-use session::parameters::{DigestPreference, Offer};
+use session::parameters::{DigestPreference, LaneRole, Offer, SplitLanes};
 use session::seam::{Payload, Transmit};
 pub use session::target::TargetRecord;
 use std::io;
@@ -41,11 +41,13 @@ pub async fn discover(
         isid: crate::isid::random(&*environment.host, 0)?,
         cid: Cid(0),
         joining: None,
+        role: LaneRole::Whole,
         cmd_sn: CmdSn(1),
         // This module reads and writes whole PDUs, so the connection must have no digests.
         offer: Offer {
             header_digest: DigestPreference::Never,
             data_digest: DigestPreference::Never,
+            split: SplitLanes::None,
             ..config.offer
         },
     };

@@ -6,7 +6,7 @@ use pdu::{Cid, CmdSn, Isid, LoginStatusClass};
 use session::chap::{Algorithm, Credentials, ENTROPY_BYTES};
 use session::login::initiator::{Failure, Joining, Login, Progress};
 use session::login::{DATA_SEGMENT_BYTES_MAX, initiator};
-use session::parameters::{Established, Offer};
+use session::parameters::{Established, LaneRole, Offer};
 use std::io;
 use std::net::SocketAddr;
 
@@ -25,6 +25,8 @@ pub(crate) struct Applicant {
     pub isid: Isid,
     pub cid: Cid,
     pub joining: Option<Joining>,
+    /// What it is to carry in the session that it joins.
+    pub role: LaneRole,
     pub cmd_sn: CmdSn,
     pub offer: Offer,
 }

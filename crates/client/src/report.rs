@@ -5,7 +5,7 @@ use framing::{Counters, PathSample};
 use pdu::{Cid, Instant, Isid, LaneId, Tsih};
 use policy::Diagnosis;
 use policy::tuner::{Decision, Experience};
-use session::parameters::{ConnectionParameters, SessionParameters};
+use session::parameters::{ConnectionParameters, LaneRole, SessionParameters};
 use std::net::SocketAddr;
 
 /// A sample of all paths of a target.
@@ -82,6 +82,8 @@ pub struct ConnectionReport {
     pub lane: LaneId,
     /// Its number in its iSCSI session.
     pub cid: Cid,
+    /// What it carries of its session.
+    pub role: LaneRole,
     /// It gets no commands, because others do as well without it.
     pub is_spare: bool,
     /// The address at the other end.

@@ -28,7 +28,11 @@ pub(crate) async fn open(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> 
     let lane = shared.with(|driver, now| driver.begin_path(id, opened, &shared.config, now));
     // The driver has not yet noted the end of the previous session; the next attempt will find it noted.
     spawn_lane(shared, id, Some(lane.ok_or(UsageError::SessionClosed)?));
-    if let Err(error) = prove(shared, id).await {
+    let proven = async {
+        complete_bundle(shared, id).await?;
+        prove(shared, id).await
+    };
+    if let Err(error) = proven.await {
         leave(shared, id).await;
         return Err(error);
     }
@@ -202,6 +206,15 @@ fn note_ceiling(shared: &Shared, id: PathId, error: &Error) {
 fn is_ceiling(failure: &Failure) -> bool {
     use pdu::LoginStatus::InitiatorError;
     failure.remedy() == Remedy::NoMoreConnections || matches!(failure, Failure::Refused(InitiatorError))
+}
+
+/// Makes the other connections of a split session, without which it carries no commands.
+async fn complete_bundle(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
+    let companions =
+        shared.with(|driver, _| driver.path_mut(id)?.companions(&shared.config, &shared.target_name));
+    let companions = companions.ok_or(UsageError::SessionClosed)?;
+    let joins = companions.iter().map(|companion| add_connection(shared, id, companion));
+    future::try_join_all(joins).await.map(drop)
 }
 
 fn spawn_lane(shared: &Arc<Shared>, id: PathId, lane: Option<pdu::LaneId>) {

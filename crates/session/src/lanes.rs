@@ -69,13 +69,18 @@ impl<L: Roled> Lanes<L> {
         self.select(|lane| lane.role() == role && lane.is_usable()).next()
     }
 
-    /// The lane of the responses to what is sent on this one, and the only one in its session that numbers any: itself,
-    /// or another in a split session.
-    pub(crate) fn of_responses(&self, id: LaneId) -> LaneId {
-        match self.get(id).map(Roled::role) {
-            None | Some(LaneRole::Whole | LaneRole::Responses) => id,
-            Some(LaneRole::Requests | LaneRole::DataIn) => self.with_role(LaneRole::Responses).unwrap_or(id),
+    /// The lane of the responses to what is sent on this one: itself, or in a split session another, if that is there. In a
+    /// split session, it is the only one that numbers responses.
+    pub(crate) fn of_responses(&self, id: LaneId) -> Option<LaneId> {
+        match self.get(id)?.role() {
+            LaneRole::Whole | LaneRole::Responses => Some(id),
+            LaneRole::Requests | LaneRole::DataIn => self.with_role(LaneRole::Responses),
         }
+    }
+
+    /// Whether the PDUs of this lane have numbers of their own.
+    pub(crate) fn numbers_responses(&self, id: LaneId) -> bool {
+        self.get(id).is_none_or(|lane| matches!(lane.role(), LaneRole::Whole | LaneRole::Responses))
     }
 
     /// The lane of the requests to which this one brings responses.

@@ -265,7 +265,8 @@ impl Hosts {
     pub fn are_whole(&self) -> bool {
         let is_whole = |path: &PathReport| {
             let most = path.parameters.map_or(0, |parameters| usize::from(parameters.max_connections));
-            let has_all = path.connections.len() >= path.connections_wanted.min(most);
+            let bundle = path.parameters.map_or(1, |parameters| parameters.split.roles().len());
+            let has_all = path.connections.len() >= path.connections_wanted.min(most).max(bundle);
             path.state == PathState::Gone
                 || path.state == PathState::Up && (has_all || path.ceiling.is_some())
         };

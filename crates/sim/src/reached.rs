@@ -157,11 +157,15 @@ pub enum Way {
     FewerConnections,
     /// A tuner wanted more connections.
     MoreConnections,
+    /// A command of a split session was sent.
+    CommandOfSplitSession,
+    /// A status arrived before data that was sent earlier, on another connection.
+    StatusBeforeData,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 77] = [
+    pub const ALL: [Self; 79] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -239,6 +243,8 @@ impl Way {
         Self::OtherPortalGroup,
         Self::FewerConnections,
         Self::MoreConnections,
+        Self::CommandOfSplitSession,
+        Self::StatusBeforeData,
     ];
 
     /// What it is called in reports.
@@ -322,6 +328,8 @@ impl Way {
             Self::OtherPortalGroup => "connections that a portal of another group refused",
             Self::FewerConnections => "decisions for fewer connections",
             Self::MoreConnections => "decisions for more connections",
+            Self::CommandOfSplitSession => "commands of split sessions",
+            Self::StatusBeforeData => "statuses before data that was sent earlier",
         }
     }
 }

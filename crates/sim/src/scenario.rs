@@ -12,7 +12,7 @@ use crate::users::Users;
 use device::{Ipv6Prefix, SessionLimits};
 use pdu::Duration;
 use policy::{PlacementPolicy, Rule};
-use session::parameters::{DigestPreference, Offer};
+use session::parameters::{DigestPreference, Offer, SplitLanes};
 
 /// The highest error recovery level that a seed draws.
 const RECOVERY_LEVEL_MAX: u8 = 2;
@@ -92,6 +92,12 @@ const NOTICES_ONE_IN: u64 = 3;
 const TUNERS: [Option<HostTuner>; 6] =
     [None, None, None, Some(HostTuner::Fickle), Some(HostTuner::Fickle), Some(HostTuner::Guided)];
 
+/// How hosts ask for their sessions to be split; most do not.
+const SPLITS: [SplitLanes; 6] = {
+    use SplitLanes::{None, Three, Two};
+    [None, None, None, None, Two, Three]
+};
+
 /// How rare a host is that places its commands by one of the plain rules.
 const PLAIN_PLACEMENT_ONE_IN: u64 = 8;
 
@@ -158,6 +164,11 @@ impl Scenario {
         hosts.iter_mut().for_each(|host| host.held_back_percent = *holding_back.choose(&[0, 0, 30, 90]));
         let mut placement = Random::new(seed, "placement policies");
         hosts.iter_mut().for_each(|host| host.placement = placement_policy(&mut placement));
+        let mut splits = Random::new(seed, "split sessions");
+        for host in &mut hosts {
+            let split = *splits.choose(&SPLITS);
+            host.paths.iter_mut().chain(&mut host.elsewhere).for_each(|path| path.offer.split = split);
+        }
         let mut tuners = Random::new(seed, "tuners");
         hosts.iter_mut().for_each(|host| host.tuner = *tuners.choose(&TUNERS));
         let mut lengths = Random::new(seed, "transfer lengths");
@@ -203,7 +214,7 @@ impl Scenario {
         }
         let target = TargetPlan {
             authentication: users.and_then(|users| users.authentication()),
-            offer: Offer { max_connections: random.between(4, 8), ..target_offer },
+            offer: Offer { max_connections: random.between(4, 8), split: SplitLanes::Three, ..target_offer },
             portals,
             limits,
             memory_bytes: usize::try_from(memory).unwrap_or(usize::MAX),
@@ -379,6 +390,7 @@ fn offer(random: &mut Random, digests: (DigestPreference, DigestPreference)) -> 
         receive_segment_bytes_max: *random.choose(&[512, 3 * BLOCK_BYTES + 4, 8192, 64 << 10]),
         header_digest: digests.0,
         data_digest: digests.1,
+        split: SplitLanes::None,
     }
 }
 

@@ -15,7 +15,7 @@ use device::Ipv6Prefix;
 use framing::{Congestion, SocketOptions, UnsentLimit};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use session::parameters::{DigestPreference, Offer};
+use session::parameters::{DigestPreference, Offer, SplitLanes};
 use std::collections::{BTreeSet, HashSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -263,6 +263,7 @@ impl Negotiation {
             receive_segment_bytes_max: length("receive_segment", self.receive_segment)?,
             header_digest: self.header_digest.into(),
             data_digest: self.data_digest.into(),
+            split: SplitLanes::Three,
         })
     }
 }

@@ -21,7 +21,7 @@ use policy::tuner::Law;
 use scsi::Extent;
 use session::initiator::{self, Data, FunctionId, LaneState, TaskId};
 use session::login::initiator::Joining;
-use session::parameters::{ConnectionParameters, SessionParameters};
+use session::parameters::{ConnectionParameters, LaneRole, SessionParameters, SplitLanes};
 use session::seam::{Endpoint, LaneLoss};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -122,6 +122,8 @@ pub(super) struct Lane {
     pub id: LaneId,
     pub connection: Connection<Box<dyn Wire + Send>>,
     cid: Cid,
+    /// What it carries of its session.
+    role: LaneRole,
     peer: SocketAddr,
     /// The options with which it logged in.
     pub(super) socket: SocketOptions,
@@ -245,8 +247,15 @@ impl Path {
         self.logging_out
     }
 
+    /// Its connections; the bundle of a split session counts as one.
     pub fn connections(&self) -> usize {
-        self.lanes.iter().filter(|lane| lane.closing.is_none()).count()
+        let leads = |lane: &&Lane| matches!(lane.role, LaneRole::Whole | LaneRole::Requests);
+        self.lanes.iter().filter(leads).filter(|lane| lane.closing.is_none()).count()
+    }
+
+    /// Whether its session is one bundle of connections with roles.
+    fn is_split(&self) -> bool {
+        self.parameters.is_some_and(|parameters| parameters.split != SplitLanes::None)
     }
 
     /// Its connections, and those that are to be made in the place of others.
@@ -264,14 +273,18 @@ impl Path {
         }
     }
 
-    /// The most connections that were negotiated for its session.
-    fn session_limit(&self) -> usize {
-        self.parameters.map_or(usize::MAX, |parameters| parameters.max_connections.into())
+    /// The most connections that its session may have, once that was negotiated.
+    pub(super) fn session_limit(&self) -> usize {
+        match self.parameters {
+            Some(_) if self.is_split() => 1,
+            Some(parameters) => parameters.max_connections.into(),
+            None => usize::MAX,
+        }
     }
 
     /// Whether the session may have one more connection.
     pub fn has_room(&self) -> bool {
-        let most = self.parameters.map_or(0, |parameters| usize::from(parameters.max_connections));
+        let most = self.parameters.map_or(0, |_| self.session_limit());
         self.is_connected() && self.ceiling.is_none() && self.lanes.len() < most
     }
 
@@ -295,18 +308,30 @@ impl Path {
             Some(lost) if self.connections() == 0 => vec![lost],
             _ => (0..count).map(|_| self.fresh_cid()).collect(),
         };
-        let (tsih, session) = (self.tsih?, self.parameters?);
-        let joiner = |cid| {
-            let applicant = self.applicant(config, target_name, cid);
-            let core = self.core.as_ref()?;
-            Some(Applicant {
-                portal_group_tag: self.portals.tag(),
-                joining: Some(Joining { tsih, session, replaced_exp_stat_sn: core.exp_stat_sn(cid) }),
-                cmd_sn: core.cmd_sn(),
-                ..applicant
-            })
+        cids.into_iter().map(|cid| self.joiner(config, target_name, cid)).collect()
+    }
+
+    fn joiner(&mut self, config: &Config, target_name: &str, cid: Cid) -> Option<Applicant> {
+        let applicant = self.applicant(config, target_name, cid);
+        let (tsih, session, core) = (self.tsih?, self.parameters?, self.core.as_ref()?);
+        Some(Applicant {
+            portal_group_tag: self.portals.tag(),
+            joining: Some(Joining { tsih, session, replaced_exp_stat_sn: core.exp_stat_sn(cid) }),
+            cmd_sn: core.cmd_sn(),
+            ..applicant
+        })
+    }
+
+    /// The parameters of the logins that complete its session's bundle, at the same portal; none if it is not split, `None`
+    /// without a session.
+    pub fn companions(&mut self, config: &Config, target_name: &str) -> Option<Vec<Applicant>> {
+        let roles = self.parameters?.split.roles().iter().skip(1);
+        let companion = |role: &LaneRole| {
+            let cid = self.fresh_cid();
+            let joiner = self.joiner(config, target_name, cid)?;
+            Some(Applicant { portal: self.portals.leading().clone(), role: *role, ..joiner })
         };
-        cids.into_iter().map(joiner).collect()
+        roles.map(companion).collect()
     }
 
     /// The parameters of a leading login with this CID, at the portal whose turn it is.
@@ -318,6 +343,7 @@ impl Path {
             isid: self.isid,
             cid,
             joining: None,
+            role: LaneRole::Whole,
             cmd_sn: config.first_cmd_sn,
             offer: config.offer,
         }
@@ -344,6 +370,7 @@ impl Path {
         self.parameters = Some(established.session);
         self.tsih = Some(established.tsih);
         self.logging_out = false;
+        self.connections_wanted = self.connections_wanted.min(self.session_limit());
         self.join(now, lane, opened);
     }
 
@@ -358,6 +385,7 @@ impl Path {
             id: lane,
             connection: Connection::new(lane, wire, &established.connection).watched_by(observer),
             cid,
+            role: established.role,
             peer,
             socket,
             congestion,
@@ -520,6 +548,7 @@ impl Path {
         ConnectionReport {
             lane: lane.id,
             cid: lane.cid,
+            role: lane.role,
             is_spare: lane.is_spare(),
             peer: lane.peer,
             parameters: lane.parameters,

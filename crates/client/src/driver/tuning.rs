@@ -322,9 +322,7 @@ impl Path {
     /// The most connections that its session may have, as far as is known.
     pub(super) fn connections_max(&self) -> usize {
         match self.parameters {
-            Some(parameters) if self.is_connected() && self.ceiling.is_none() => {
-                parameters.max_connections.into()
-            }
+            Some(_) if self.is_connected() && self.ceiling.is_none() => self.session_limit(),
             _ => self.connections(),
         }
     }

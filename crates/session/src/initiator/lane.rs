@@ -154,7 +154,7 @@ impl Roled for Lane {
 impl Lanes<Lane> {
     /// The ExpStatSN for a PDU that leaves on this lane: it acknowledges the responses to this lane's requests.
     pub(super) fn acknowledge(&mut self, lane: LaneId) -> StatSn {
-        let responses = self.of_responses(lane);
+        let responses = self.of_responses(lane).unwrap_or(lane);
         self.get_mut(responses).map(|lane| lane.statuses.acknowledge()).unwrap_or_default()
     }
 

@@ -6,7 +6,7 @@ use super::lane::{Lane, Phase};
 use super::outgoing::Request;
 use super::session::{Life, Session};
 use crate::liveness::Patience;
-use crate::parameters::InitiatorLimits;
+use crate::parameters::{InitiatorLimits, LaneRole};
 use crate::peer_fault::Question;
 use crate::seam::{Fault, LaneLoss};
 use pdu::{
@@ -116,6 +116,10 @@ impl Session {
         if !self.is_idle() || self.is_leaving() {
             return;
         }
+        if self.lanes.are_split() && self.lanes.with_role(LaneRole::Responses).is_none() {
+            // Nothing could bring an answer, so that nobody waits for the target to close its end. Nothing is lost.
+            return self.close_all(LaneLoss::Broken, true);
+        }
         if self.lanes.len() == 1 || self.lanes.are_split() {
             return self.request_session_logout(now);
         }
@@ -168,7 +172,7 @@ impl Session {
         if self.lanes.are_split() {
             self.lanes.values_mut().for_each(|lane| lane.phase = lane.phase.max(Phase::LoggingOut));
         }
-        let responses = self.lanes.of_responses(asked_on);
+        let responses = self.lanes.of_responses(asked_on).unwrap_or(asked_on);
         if let Some(lane) = self.lanes.get_mut(responses) {
             lane.logout = Some(Logout { itt, reason, asked_at: now, request, ask });
         }

@@ -120,7 +120,7 @@ impl Session {
     pub(super) fn receive_nop_in(&mut self, now: Instant, lane: LaneId, pdu: &NopIn) -> Result<(), Fault> {
         // In a split session, only what comes with the responses is one of them; elsewhere a StatSN says nothing, as the
         // responses before it may still be under way.
-        let is_numbered = self.lanes.of_responses(lane) == lane;
+        let is_numbered = self.lanes.numbers_responses(lane);
         if pdu.itt.is_some() {
             if is_numbered && self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
                 return Ok(());

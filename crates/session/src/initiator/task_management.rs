@@ -178,7 +178,7 @@ impl Session {
         if !self
             .functions
             .iter()
-            .any(|function| function.itt == pdu.itt && self.lanes.of_responses(function.lane) == lane)
+            .any(|function| function.itt == pdu.itt && self.lanes.of_responses(function.lane) == Some(lane))
         {
             return self.late_answer(Question::TaskManagement);
         }

@@ -57,7 +57,8 @@ impl Session {
         lane: LaneId,
         which: &SendTargets,
     ) -> Result<(), SendTargetsError> {
-        let place = self.lanes.get(self.lanes.of_responses(lane)).filter(|place| place.phase == Phase::Open);
+        let responses = self.lanes.of_responses(lane).and_then(|responses| self.lanes.get(responses));
+        let place = responses.filter(|place| place.phase == Phase::Open);
         let place = place.ok_or(SendTargetsError::Closed)?;
         if place.text.is_some() {
             return Err(SendTargetsError::Busy);
@@ -90,7 +91,7 @@ impl Session {
         let request = request(itt, cmd_sn, Lun::default(), Ttt::NONE, &text);
         let ask = Ask::new(now);
         let (requests, responses) = (self.lanes.of_requests(lane), self.lanes.of_responses(lane));
-        if let Some(lane) = self.lanes.get_mut(responses) {
+        if let Some(lane) = responses.and_then(|responses| self.lanes.get_mut(responses)) {
             let data = text.clone();
             lane.text = Some(TextExchange { itt, purpose, request, data, ask, answer, responses: 0 });
         }

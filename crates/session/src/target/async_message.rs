@@ -55,7 +55,8 @@ impl Session {
             return self.close(now);
         }
         // A split session is logged out as one.
-        let lanes: BTreeSet<LaneId> = self.open_lanes().map(|lane| self.lanes.of_responses(lane)).collect();
+        let lanes: BTreeSet<LaneId> =
+            self.open_lanes().filter_map(|lane| self.lanes.of_responses(lane)).collect();
         for lane in lanes {
             self.ask_for_logout(lane, seconds);
         }

@@ -190,7 +190,7 @@ impl Session {
 
     /// Whether a function's response can leave on this lane.
     pub(super) fn has_outlet(&self, lane: LaneId) -> bool {
-        let outlet = self.lanes.get(self.lanes.of_responses(lane));
+        let outlet = self.lanes.of_responses(lane).and_then(|outlet| self.lanes.get(outlet));
         outlet.is_some_and(|lane| lane.phase != Phase::LoggedOut)
     }
 

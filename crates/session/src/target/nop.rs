@@ -9,7 +9,7 @@ use super::transmit::{Reply, Unnumbered};
 use crate::liveness::{Measure, Patience};
 use crate::parameters::TargetLimits;
 use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
-use pdu::{Header, Instant, Itt, LaneId, Lun, NopIn, NopOut, Ttt};
+use pdu::{Header, Instant, Itt, LaneId, Lun, NopIn, NopOut, StatSn, Ttt};
 use std::time::Duration;
 
 /// The silence after which an unanswered ping is repeated at error recovery level 1 and above, where a PDU with a wrong
@@ -78,9 +78,10 @@ impl Session {
         self.redeem(ticket);
         self.release_inline(data.len());
         // In a split session, only what goes with the responses is one of them.
-        let responses = self.lanes.of_responses(lane);
-        let status = &mut self.lanes.get_mut(responses)?.status;
-        let stat_sn = if responses == lane { status.take() } else { status.next() };
+        let stat_sn = match self.lanes.numbers_responses(lane) {
+            true => self.lanes.get_mut(lane)?.status.take(),
+            false => self.next_status(lane)?,
+        };
         let header = NopIn {
             lun: Lun::default(),
             itt,
@@ -131,8 +132,14 @@ impl Session {
         self.emit_unasked(lane, Ttt::NONE)
     }
 
+    /// The number of the next response to what comes on a lane.
+    fn next_status(&self, lane: LaneId) -> Option<StatSn> {
+        let responses = self.lanes.of_responses(lane).unwrap_or(lane);
+        self.lanes.get(responses).map(|lane| lane.status.next())
+    }
+
     fn emit_unasked(&mut self, lane: LaneId, ttt: Ttt) -> Option<Transmit> {
-        let stat_sn = self.lanes.get(self.lanes.of_responses(lane))?.status.next();
+        let stat_sn = self.next_status(lane)?;
         let window = self.order.tell();
         let header =
             NopIn { lun: Lun::default(), itt: Itt::NONE, ttt, stat_sn, window, data_segment_bytes: 0 }.emit();

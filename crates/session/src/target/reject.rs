@@ -40,8 +40,14 @@ impl Session {
         header: &Header,
         reason: RejectReason,
     ) -> Result<Destination, Fault> {
+        if !self.lanes.has(lane) {
+            return Ok(discard(header));
+        }
         let outlet = self.lanes.of_responses(lane);
-        let Some(state) = self.lanes.get_mut(outlet) else { return Ok(discard(header)) };
+        // A split session that is not complete, or not any more, has none.
+        let Some(state) = outlet.and_then(|outlet| self.lanes.get_mut(outlet)) else {
+            return Ok(self.discard_data(lane, header));
+        };
         if !state.queue_reject(header, reason, 0) {
             if let Some(state) = self.lanes.get_mut(lane) {
                 state.phase = Phase::Failed;

@@ -299,7 +299,7 @@ impl Session {
         let Some(exp_stat_sn) = self.lanes.get(came_on).and_then(|lane| exp_stat_sn(pdu, lane)) else {
             return;
         };
-        let id = self.lanes.of_responses(came_on);
+        let Some(id) = self.lanes.of_responses(came_on) else { return };
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let news = lane.status.acknowledge(exp_stat_sn);
         if news == 0 || self.parameters.error_recovery_level == 0 {

@@ -169,9 +169,10 @@ impl Session {
     /// shows that this lane itself works.
     pub(super) fn push_reply(&mut self, came_on: LaneId, reply: Reply) {
         let lane = match reply {
-            Reply::Echo { .. } => came_on,
+            Reply::Echo { .. } => Some(came_on),
             _ => self.lanes.of_responses(came_on),
         };
+        let Some(lane) = lane else { return self.drop_reply(reply) };
         match self.lanes.get_mut(lane).filter(|lane| lane.phase != Phase::LoggedOut) {
             Some(lane) => lane.replies.push_back(reply),
             None => self.drop_reply(reply),

@@ -26,6 +26,11 @@ pub(super) struct AskedAgain {
 }
 
 impl AskedAgain {
+    /// Arrivals at the initiator so far.
+    pub fn arrivals(&self) -> u32 {
+        self.arrivals
+    }
+
     /// A number has arrived at the initiator; whole, if its data is not damaged.
     pub fn arrive(&mut self, number: u32, is_whole: bool) {
         let is_next = number == self.in_order && self.arrivals == self.in_order;

@@ -2,8 +2,8 @@
 
 use super::asked_again::AskedAgain;
 use super::tap::SessionKey;
-use pdu::{Cid, Duration, InitiatorPdu, Instant, Itt, NopOut, Snack, SnackKind, StatSn, TargetPdu};
-use session::parameters::Established;
+use pdu::{Cid, DataIn, Duration, InitiatorPdu, Instant, Itt, NopOut, Snack, SnackKind, StatSn, TargetPdu};
+use session::parameters::{Established, LaneRole, SplitLanes};
 use std::collections::VecDeque;
 
 /// The shortest silence that a target may break with a ping. Every world's `ping_after` is longer.
@@ -17,6 +17,8 @@ pub(super) struct LaneWatch {
     /// Since when the target knows it no more.
     pub gone_since: Option<Instant>,
     pub cid: Cid,
+    /// What it carries of its session.
+    pub role: LaneRole,
     /// The first status.
     first: StatSn,
     /// The next status.
@@ -46,6 +48,7 @@ impl LaneWatch {
             ],
             gone_since: None,
             cid: established.cid,
+            role: established.role,
             first: established.stat_sn,
             stat_sn: early.unwrap_or(established.stat_sn),
             asked_again: AskedAgain::default(),
@@ -55,6 +58,49 @@ impl LaneWatch {
             logout_by: None,
             is_logged_out: false,
         }
+    }
+
+    /// Whether statuses are sent on it.
+    pub fn bears_statuses(&self) -> bool {
+        matches!(self.role, LaneRole::Whole | LaneRole::Responses)
+    }
+
+    /// The status that a PDU of the target brings on it.
+    pub fn status_number(&self, pdu: &TargetPdu) -> Option<StatSn> {
+        status_number(pdu).filter(|_| self.bears_statuses())
+    }
+
+    /// The number of the next status.
+    pub fn next_status(&self) -> StatSn {
+        self.stat_sn
+    }
+
+    /// Each connection of a split session carries what is its own, and pings.
+    ///
+    /// # Errors
+    /// The initiator sends something else.
+    pub fn check_initiators(&self, pdu: &InitiatorPdu) -> Result<(), String> {
+        let is_for_requests = !matches!(pdu, InitiatorPdu::NopOut(_));
+        match self.role {
+            LaneRole::Responses | LaneRole::DataIn if is_for_requests => {
+                Err(format!("{pdu:?} on a connection for {}", self.role.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`Self::check_initiators`], of the target.
+    ///
+    /// # Errors
+    /// The target sends something else.
+    pub fn check_targets(&self, pdu: &TargetPdu, split: SplitLanes) -> Result<(), String> {
+        let is_own = match (self.role, pdu) {
+            (LaneRole::Whole, _) | (_, TargetPdu::NopIn(_)) => true,
+            (LaneRole::Responses, pdu) => split == SplitLanes::Two || !matches!(pdu, TargetPdu::DataIn(_)),
+            (LaneRole::DataIn, TargetPdu::DataIn(DataIn { status, .. })) => status.is_none(),
+            (LaneRole::Requests | LaneRole::DataIn, _) => false,
+        };
+        if is_own { Ok(()) } else { Err(format!("{pdu:?} on a connection for {}", self.role.name())) }
     }
 
     /// A status leaves. Whether it left before.
@@ -109,10 +155,12 @@ impl LaneWatch {
 
     /// The initiator has received this on it, whole or with damaged data.
     pub fn initiator_hears(&mut self, pdu: &TargetPdu, is_whole: bool) {
-        if let Some(stat_sn) = status_number(pdu) {
+        if let Some(stat_sn) = self.status_number(pdu) {
             self.asked_again.arrive(stat_sn.distance_from(self.first), is_whole);
         }
-        if let TargetPdu::R2t(pdu::R2t { stat_sn, .. }) | TargetPdu::NopIn(pdu::NopIn { stat_sn, .. }) = pdu {
+        if let TargetPdu::R2t(pdu::R2t { stat_sn, .. }) | TargetPdu::NopIn(pdu::NopIn { stat_sn, .. }) = pdu
+            && self.bears_statuses()
+        {
             self.asked_again.learn_end(stat_sn.distance_from(self.first));
         }
     }
@@ -130,8 +178,8 @@ impl LaneWatch {
         }
     }
 
-    /// The target has received this on it.
-    pub fn target_hears(&mut self, now: Instant, pdu: &InitiatorPdu) {
+    /// The target has received this, `here` or on another connection of its split session.
+    pub fn target_hears(&mut self, now: Instant, here: bool, pdu: &InitiatorPdu) {
         if let Some((begin, count)) = requested(pdu) {
             let sent = self.stat_sn.distance_from(self.first);
             self.asked_again.ask(begin.distance_from(self.first), count, sent);
@@ -144,7 +192,7 @@ impl LaneWatch {
         }
         let is_answer =
             matches!(pdu, InitiatorPdu::NopOut(NopOut { itt: Itt::NONE, ttt, .. }) if ttt.is_some());
-        if is_answer && self.acknowledged == self.stat_sn {
+        if here && is_answer && self.acknowledged == self.stat_sn {
             self.answered_in_full = Some(now);
         }
     }

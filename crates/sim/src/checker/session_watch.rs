@@ -14,7 +14,7 @@ use pdu::{
     TaskManagementRequest, TaskManagementResponse, Ttt, Window,
 };
 use scsi::MediumAccess;
-use session::parameters::{Established, SessionParameters};
+use session::parameters::{Established, SessionParameters, SplitLanes};
 use std::collections::HashSet;
 
 const GOOD: u8 = 0x00;
@@ -152,6 +152,8 @@ impl SessionWatch {
         }
         match pdu {
             InitiatorPdu::ScsiCommand(pdu) => {
+                let is_split = self.parameters.split != SplitLanes::None;
+                reached.count_many(Way::CommandOfSplitSession, is_split.into());
                 if !pdu.immediate && self.max_cmd_sn.precedes(pdu.cmd_sn) {
                     return Err(format!("CmdSN {} beyond MaxCmdSN {}", pdu.cmd_sn.0, self.max_cmd_sn.0));
                 }
@@ -257,8 +259,8 @@ impl SessionWatch {
         Ok(())
     }
 
-    /// The target has received this.
-    pub fn target_hears(&mut self, connection: ConnectionId, pdu: &InitiatorPdu) {
+    /// The target has received this. Its answer comes on the connection of the responses.
+    pub fn target_hears(&mut self, connection: ConnectionId, responses: ConnectionId, pdu: &InitiatorPdu) {
         match pdu {
             InitiatorPdu::ScsiCommand(pdu) => {
                 let task = self.tasks.get_mut(&pdu.itt);
@@ -280,7 +282,7 @@ impl SessionWatch {
                 // A command that is aborted before it arrives counts as arrived (RFC 7143 §11.6.1).
                 self.order.arrive(pdu.ref_cmd_sn);
                 let task = self.tasks.get_mut(&pdu.referenced_task);
-                task.into_iter().for_each(|task| task.abort(connection));
+                task.into_iter().for_each(|task| task.abort(responses));
             }
             InitiatorPdu::TaskManagementRequest(pdu) if Units::of(pdu) == Units::All => {
                 self.order.plug_before(pdu.cmd_sn);
@@ -473,13 +475,17 @@ impl SessionWatch {
     }
 
     /// The initiator has received this, whole or with damaged data.
-    pub fn initiator_hears(&mut self, pdu: &TargetPdu, is_whole: bool) {
+    pub fn initiator_hears(&mut self, pdu: &TargetPdu, is_whole: bool, reached: &mut Reached) {
         match pdu {
             TargetPdu::DataIn(pdu) => self.hear_number(pdu.itt, pdu.data_sn.0, is_whole),
             TargetPdu::R2t(pdu) => self.hear_number(pdu.itt, pdu.r2t_sn.0, is_whole),
             TargetPdu::ScsiResponse(pdu) => {
-                let task = self.tasks.get_mut(&pdu.itt);
-                task.into_iter().for_each(|task| task.learn_end(pdu.exp_data_sn.0));
+                if let Some(task) = self.tasks.get_mut(&pdu.itt) {
+                    let is_ahead =
+                        self.parameters.split == SplitLanes::Three && task.misses(pdu.exp_data_sn.0);
+                    reached.count_many(Way::StatusBeforeData, is_ahead.into());
+                    task.learn_end(pdu.exp_data_sn.0);
+                }
             }
             _ => {}
         }

@@ -21,7 +21,7 @@ use pdu::{
     TargetPdu, TaskManagementOutcome, Tsih, Window,
 };
 use scsi::Outcome;
-use session::parameters::{Established, Identity, SessionType};
+use session::parameters::{Established, Identity, LaneRole, SessionType};
 use session::target::Command;
 use std::collections::{HashMap, VecDeque};
 
@@ -353,6 +353,7 @@ impl Tap {
         connection: ConnectionId,
         header: &Header,
     ) -> Result<(), String> {
+        let next_status = self.next_status(connection);
         let Some(lane) = self.lanes.get_mut(&connection) else { return Ok(()) };
         let segment_bytes = header.data_segment_bytes();
         if segment_bytes > lane.segment_bytes_max[Side::Initiator as usize] {
@@ -361,6 +362,10 @@ impl Tap {
         let Some(session) = self.sessions.get_mut(&lane.session) else { return Ok(()) };
         let pdu = InitiatorPdu::parse(header).map_err(|error| error.to_string())?;
         self.rejects.initiator_sends(now, lane.session, &pdu)?;
+        lane.check_initiators(&pdu)?;
+        if let Some(next) = next_status.filter(|next| next.precedes(pdu.exp_stat_sn())) {
+            return Err(format!("ExpStatSN {} where StatSN {} is next", pdu.exp_stat_sn().0, next.0));
+        }
         lane.initiator_sends(&pdu)?;
         if !self.rejects.is_abort_of_rejected(lane.session, &pdu) {
             session.check_abort(now, &pdu, &mut self.reached)?;
@@ -374,6 +379,7 @@ impl Tap {
         connection: ConnectionId,
         header: &Header,
     ) -> Result<(), String> {
+        let next_status = self.next_status(connection);
         let Some(lane) = self.lanes.get_mut(&connection) else {
             let stat_sn = TargetPdu::parse(header).ok().and_then(|pdu| status_number(&pdu));
             self.early.extend(stat_sn.map(|stat_sn| (connection, stat_sn.next())));
@@ -388,13 +394,19 @@ impl Tap {
         if let Some(window) = window_of(&pdu) {
             session.target_tells(window)?;
         }
+        lane.check_targets(&pdu, session.parameters.split)?;
+        if let (TargetPdu::NopIn(pdu), false, Some(next)) = (&pdu, lane.bears_statuses(), next_status)
+            && pdu.stat_sn != next
+        {
+            return Err(format!("StatSN {} beside the responses, where {} is next", pdu.stat_sn.0, next.0));
+        }
         if matches!(&pdu, TargetPdu::NopIn(ping) if ping.ttt.is_some()) {
             lane.send_ping(now, session.parameters.error_recovery_level)?;
         }
         if let TargetPdu::Reject(reject) = &pdu {
             way_of(reject.reason).into_iter().for_each(|way| self.reached.count(way));
         }
-        if let Some(stat_sn) = status_number(&pdu) {
+        if let Some(stat_sn) = lane.status_number(&pdu) {
             if lane.send_status(stat_sn, &pdu, session.parameters.error_recovery_level)? {
                 self.reached.count(Way::StatusAgain);
             } else {
@@ -433,13 +445,16 @@ impl Tap {
         }
         let is_whole = side == Side::Target || self.is_whole(connection, header);
         let mut asked = None;
+        let responses = self.with_role(connection, LaneRole::Responses);
         let Some(lane) = self.lanes.get_mut(&connection) else { return };
         let Some(session) = self.sessions.get_mut(&lane.session) else { return };
         match side {
             Side::Target => {
                 if let Ok(pdu) = InitiatorPdu::parse(header) {
-                    lane.target_hears(now, &pdu);
-                    session.target_hears(connection, &pdu);
+                    session.target_hears(connection, responses, &pdu);
+                    if let Some(lane) = self.lanes.get_mut(&responses) {
+                        lane.target_hears(now, responses == connection, &pdu);
+                    }
                     match &pdu {
                         InitiatorPdu::TaskManagementRequest(function) => {
                             self.attentions.function_arrives(session.known_as, function);
@@ -452,7 +467,7 @@ impl Tap {
             Side::Initiator => {
                 let Ok(pdu) = TargetPdu::parse(header) else { return };
                 lane.initiator_hears(&pdu, is_whole);
-                session.initiator_hears(&pdu, is_whole);
+                session.initiator_hears(&pdu, is_whole, &mut self.reached);
                 if !is_whole {
                     self.rejects.excuse();
                 }
@@ -476,11 +491,29 @@ impl Tap {
         }
     }
 
-    /// An initiator is asked to log out a connection.
+    /// The next StatSN of a connection's split session.
+    fn next_status(&self, connection: ConnectionId) -> Option<StatSn> {
+        let lane = self.lanes.get(&self.with_role(connection, LaneRole::Responses))?;
+        (lane.role == LaneRole::Responses).then(|| lane.next_status())
+    }
+
+    /// The connection of this role in a connection's split session; in another session, the connection itself.
+    fn with_role(&self, connection: ConnectionId, role: LaneRole) -> ConnectionId {
+        let Some(lane) = self.lanes.get(&connection).filter(|lane| lane.role != LaneRole::Whole) else {
+            return connection;
+        };
+        let is_it = |other: &LaneWatch| other.session == lane.session && other.role == role;
+        let found = self.lanes.iter().find(|(_, other)| is_it(other)).map(|(id, _)| *id);
+        found.unwrap_or(connection)
+    }
+
+    /// An initiator is asked to log out a connection. The bundle of a split session is one.
     fn hear_logout_request(&mut self, now: Instant, connection: ConnectionId, seconds_max: u16) {
+        let connection = self.with_role(connection, LaneRole::Requests);
         let session = self.lanes.get(&connection).map(|lane| lane.session);
         let of_session = self.lanes.values().filter(|lane| Some(lane.session) == session);
-        let is_only = of_session.filter(|lane| !lane.is_gone()).count() == 1;
+        let leads = |lane: &&LaneWatch| matches!(lane.role, LaneRole::Whole | LaneRole::Requests);
+        let is_only = of_session.filter(|lane| !lane.is_gone()).filter(leads).count() == 1;
         if let Some(lane) = self.lanes.get_mut(&connection).filter(|_| is_only) {
             lane.ask_for_logout(now + Duration::from_secs(seconds_max.into()));
         }

@@ -205,6 +205,11 @@ impl TaskWatch {
         self.asked_again.arrive(number, is_whole);
     }
 
+    /// Whether not all of so many Data-In have arrived, as if none had been lost.
+    pub(super) fn misses(&self, end: u32) -> bool {
+        !self.write && self.asked_again.arrivals() < end
+    }
+
     /// The initiator is told how many Data-In and R2Ts there were.
     pub(super) fn learn_end(&mut self, end: u32) {
         self.asked_again.learn_end(end);

@@ -20,7 +20,7 @@ use pdu::{Cid, CmdSn, Duration, Itt, LoginStatus, Lun, ScsiCommand, ScsiResponse
 use scsi::client as command;
 use session::login::DATA_SEGMENT_BYTES_MAX;
 use session::login::initiator::{Config, Failure, Joining, Login, Progress};
-use session::parameters::{Established, Offer};
+use session::parameters::{Established, LaneRole, Offer, SplitLanes};
 use session::seam::{Payload, Transmit};
 use std::pin::pin;
 use std::rc::Rc;
@@ -94,7 +94,8 @@ impl Intruder {
         let target = TargetIndex::from_name(&report.target_name)?;
         let path = report.paths.get(self.random.index(report.paths.len()))?.clone();
         let portal = PortalId::at(&path.portal.host)?;
-        let offer = Offer { error_recovery_level: 0, ..host.plan.paths.first()?.offer };
+        let offer =
+            Offer { error_recovery_level: 0, split: SplitLanes::None, ..host.plan.paths.first()?.offer };
         Some(Victim { host, target, path, portal, offer })
     }
 
@@ -143,6 +144,7 @@ impl Intruder {
             isid: victim.path.isid,
             cid: Cid(0),
             joining,
+            role: LaneRole::Whole,
             portal_group_tag: None,
             cmd_sn: CmdSn(1),
             offer: victim.offer,
