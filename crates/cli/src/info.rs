@@ -4,7 +4,7 @@ use crate::exit::Failed;
 use crate::output::{self, outln};
 use crate::remote::{Connected, Connecting, Portals, ceilings};
 use crate::sizes;
-use initiator::{ConnectionReport, PathReport, Report, Unit, Url};
+use initiator::{ConnectionReport, LaneRole, PathReport, Report, Unit, Url};
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
@@ -99,12 +99,14 @@ fn thin(unit: &Unit) -> &'static str {
 
 /// One line per connection.
 pub(crate) fn connections(report: &Report) -> comfy_table::Table {
-    let mut table =
-        output::table(&["SESSION", "CID", "ADDRESS", "CONGESTION", "RTT", "DIGESTS", "SENT", "RECEIVED"]);
+    let columns =
+        ["SESSION", "CID", "CARRIES", "ADDRESS", "CONGESTION", "RTT", "DIGESTS", "SENT", "RECEIVED"];
+    let mut table = output::table(&columns);
     for (path, connection) in all(report) {
         table.add_row([
             path.path.0.to_string(),
             connection.cid.0.to_string(),
+            carried(connection).to_owned(),
             connection.peer.to_string(),
             connection.congestion.clone().unwrap_or_default(),
             connection.sample.map(|sample| format!("{:.1?}", sample.rtt)).unwrap_or_default(),
@@ -113,8 +115,12 @@ pub(crate) fn connections(report: &Report) -> comfy_table::Table {
             sizes::bytes(connection.counters.received_bytes),
         ]);
     }
-    output::align_right(&mut table, [0, 1, 4, 6, 7]);
+    output::align_right(&mut table, [0, 1, 5, 7, 8]);
     table
+}
+
+fn carried(connection: &ConnectionReport) -> &'static str {
+    if connection.role == LaneRole::Whole { "everything" } else { connection.role.name() }
 }
 
 fn all(report: &Report) -> impl Iterator<Item = (&PathReport, &ConnectionReport)> {
@@ -170,6 +176,7 @@ pub(crate) fn connection_objects(report: &Report) -> Vec<Value> {
         json!({
             "session": path.path.0,
             "cid": connection.cid.0,
+            "role": connection.role.name(),
             "address": connection.peer.to_string(),
             "congestion": connection.congestion,
             "rtt_us": connection.sample.map(|sample| u64::try_from(sample.rtt.as_micros()).unwrap_or(u64::MAX)),

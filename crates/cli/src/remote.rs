@@ -7,7 +7,8 @@ use clap::Args;
 use congestion::InvalidChoice;
 use framing::Congestion;
 use initiator::{
-    Algorithms, Config, Connections, Credentials, Experience, Lun, Portal, Report, Target, Tuning, Url,
+    Algorithms, Config, Connections, Credentials, Experience, Lun, Portal, Report, SplitLanes, Target,
+    Tuning, Url,
 };
 use lab::DecisionRecord;
 use serde_json::{Map, Value, json};
@@ -41,6 +42,12 @@ pub(crate) struct Connecting {
     /// if the target allows too few connections in each]
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u16).range(1..))]
     sessions: Option<u16>,
+
+    /// What each connection carries: `whole`, everything. With `split`, each is two TCP connections in a session of its
+    /// own, one for requests and one for responses; with `split3` three, the third for the data of reads. For targets of
+    /// ropewalk; with others, and at error recovery level 0, connections are whole
+    #[arg(long, value_name = "whole|split|split3", default_value_t)]
+    lanes: SplitLanes,
 
     /// Address to connect to instead of the URL's host; repeat it to spread the connections over several addresses of
     /// the target. Addresses of one portal group share a session. In a copy between two remote disks, it is the
@@ -166,6 +173,7 @@ impl Connecting {
             config.tuning.experience = path.known;
         }
         config.sessions = self.sessions;
+        config.offer.split = self.lanes;
         if let Some(patience) = self.patience {
             config.reconnect.give_up_after = patience;
         }
@@ -174,8 +182,18 @@ impl Connecting {
         }
         let target = initiator::begin(url, config).await.with_context(|| format!("cannot open {url}"))?;
         connected.add(&target, path);
+        self.warn_if_whole(url, &target);
         let lun = target.lun(url.lun).await.with_context(|| format!("cannot open {url}"))?;
         Ok(Remote { url: url.clone(), target, lun })
+    }
+
+    /// Tells if the target does not split sessions as asked.
+    fn warn_if_whole(&self, url: &Url, target: &Target) {
+        let report = target.report();
+        let agreed = report.paths.first().and_then(|path| path.parameters).map(|parameters| parameters.split);
+        if let Some(agreed) = agreed.filter(|agreed| *agreed != self.lanes) {
+            tracing::warn!(portal = %url.portal, "the target does not have {} connections: using {agreed} ones", self.lanes);
+        }
     }
 
     /// The path of which something is kept.

@@ -45,7 +45,7 @@ mod url;
 mod write_fence;
 
 pub use ::session::chap::{Algorithms, Credentials};
-pub use ::session::parameters::{LaneRole, SplitLanes};
+pub use ::session::parameters::{LaneRole, SplitLanes, UnknownSplit};
 pub use config::{Config, Connections, Tuning};
 pub use discovery::{TargetRecord, discover};
 pub use driver::OPERATIONS_MAX;

@@ -81,7 +81,7 @@ pub(crate) fn reserve_window(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::parameters::Offer;
+    use session::parameters::{Offer, SplitLanes};
 
     /// The server's default.
     const BUDGET_BYTES: usize = 1 << 30;
@@ -103,6 +103,7 @@ mod tests {
             data_pdu_in_order: true,
             data_sequence_in_order: true,
             error_recovery_level: offer.error_recovery_level,
+            split: SplitLanes::None,
         }
     }
 

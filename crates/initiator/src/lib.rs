@@ -31,9 +31,9 @@ mod tuned_congestion;
 
 pub use client::{
     Algorithms, Compared, Config, ConnectionReport, Connections, Credentials, DEFAULT_PORT, Error, Executed,
-    Generation, InvalidUrl, LoginError, Lun, NetworkError, OPERATIONS_MAX, PathReport, PathState, Portal,
-    Reconnect, Report, ReservationHolder, Reserved, Reset, Target, TargetError, TargetRecord, Transfer,
-    Tuning, Unit, Url, UsageError,
+    Generation, InvalidUrl, LaneRole, LoginError, Lun, NetworkError, OPERATIONS_MAX, PathReport, PathState,
+    Portal, Reconnect, Report, ReservationHolder, Reserved, Reset, SplitLanes, Target, TargetError,
+    TargetRecord, Transfer, Tuning, Unit, UnknownSplit, Url, UsageError,
 };
 pub use credentials::{CredentialsError, credentials_from_environment, credentials_from_file};
 

@@ -2,6 +2,8 @@
 
 pub use crate::negotiation::{Offer, SessionParameters};
 
+use core::fmt;
+use core::str::FromStr;
 use core::time::Duration;
 use pdu::{Cid, CmdSn, Isid, StatSn, Tsih, Window};
 
@@ -55,6 +57,30 @@ impl SplitLanes {
             Self::Two => &[LaneRole::Requests, LaneRole::Responses],
             Self::Three => &[LaneRole::Requests, LaneRole::Responses, LaneRole::DataIn],
         }
+    }
+}
+
+/// A name that no split has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is none of whole, split and split3")]
+pub struct UnknownSplit(String);
+
+impl FromStr for SplitLanes {
+    type Err = UnknownSplit;
+
+    fn from_str(name: &str) -> Result<Self, UnknownSplit> {
+        let known = Self::ALL.into_iter().find(|split| split.to_string() == name);
+        known.ok_or_else(|| UnknownSplit(name.to_owned()))
+    }
+}
+
+impl fmt::Display for SplitLanes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::None => "whole",
+            Self::Two => "split",
+            Self::Three => "split3",
+        })
     }
 }
 

@@ -6,7 +6,8 @@ use framing::{BufferTable, Receiver};
 use pdu::{BufferId, Cid, CmdSn, Duration, Instant, Isid, LaneId, Lun, StatSn, TaskAttribute, Tsih, Window};
 use session::initiator::{Command, Data, Event, SendTargets, Session, TaskFunction, TaskId};
 use session::parameters::{
-    ConnectionParameters, Established, Identity, InitiatorLimits, SessionParameters, SessionType,
+    ConnectionParameters, Established, Identity, InitiatorLimits, LaneRole, SessionParameters, SessionType,
+    SplitLanes,
 };
 use session::seam::{Endpoint, LaneLoss, PayloadRef};
 use std::collections::BTreeSet;
@@ -73,6 +74,7 @@ impl Initiator {
             data_pdu_in_order: true,
             data_sequence_in_order: true,
             error_recovery_level: (settings >> 3 & 3).min(2),
+            split: SplitLanes::None,
         };
         let limits = InitiatorLimits { commands_max: 64, ping_after: PING_AFTER, ping_timeout: PING_AFTER };
         let first = CmdSn(field(stream, EXP_CMD_SN_AT));
@@ -94,6 +96,7 @@ impl Initiator {
             cid: Cid(0),
             session: parameters,
             connection,
+            role: LaneRole::Whole,
             cmd_sn: first,
             stat_sn: StatSn(field(stream, NUMBER_AT)),
             replaced_exp_stat_sn: StatSn(0),

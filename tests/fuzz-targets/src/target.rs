@@ -6,7 +6,8 @@ use framing::{BufferTable, Receiver};
 use pdu::{Cid, CmdSn, Duration, Instant, Isid, LaneId, StatSn, TaskManagementOutcome, Tsih, Window};
 use scsi::{BlockLength, Blocks, Disk, Identity, Limits, Outcome, Provisioning, Status, Step};
 use session::parameters::{
-    self, ConnectionParameters, Established, SessionParameters, SessionType, TargetLimits,
+    self, ConnectionParameters, Established, LaneRole, SessionParameters, SessionType, SplitLanes,
+    TargetLimits,
 };
 use session::seam::{Endpoint, Fault, LaneLoss, Payload};
 use session::target::{Command, DataOut, Event, Response, Session, TargetRecord, TaskId};
@@ -41,9 +42,9 @@ thread_local! {
 pub fn pdu_stream_after_login(input: &[u8]) {
     let Some((&settings, stream)) = input.split_first() else { return };
     let mut target = Target::new(settings, CmdSn(field(stream, NUMBER_AT)));
-    target.open(LaneId(0));
+    let lane = target.lane(0);
     for piece in stream.chunks(PIECE_BYTES) {
-        target.receive(LaneId(0), piece);
+        target.receive(lane, piece);
     }
     target.end();
 }
@@ -98,6 +99,8 @@ struct Target {
 
 impl Target {
     fn new(settings: u8, first: CmdSn) -> Self {
+        // There is no third level: these bits say that requests and responses have a connection each.
+        let is_split = settings >> 3 & 3 == 3;
         let parameters = SessionParameters {
             session_type: if settings & 0x80 == 0 { SessionType::Normal } else { SessionType::Discovery },
             max_connections: 4,
@@ -110,7 +113,8 @@ impl Target {
             default_time2retain_s: if settings & 4 == 0 { 0 } else { 20 },
             data_pdu_in_order: true,
             data_sequence_in_order: true,
-            error_recovery_level: (settings >> 3 & 3).min(2),
+            error_recovery_level: if is_split { 0 } else { settings >> 3 & 3 },
+            split: if is_split { SplitLanes::Two } else { SplitLanes::None },
         };
         let limits = TargetLimits {
             window_commands: WINDOW_COMMANDS,
@@ -143,13 +147,18 @@ impl Target {
         let open = self.named[index].filter(|lane| self.lanes.contains_key(lane));
         open.unwrap_or_else(|| {
             let lane = LaneId(self.next_lane);
-            self.open(lane);
+            let role = match (self.parameters.split, index) {
+                (SplitLanes::None, _) => LaneRole::Whole,
+                (_, 0) => LaneRole::Requests,
+                (_, _) => LaneRole::Responses,
+            };
+            self.open(lane, role);
             self.named[index] = Some(lane);
             lane
         })
     }
 
-    fn open(&mut self, lane: LaneId) {
+    fn open(&mut self, lane: LaneId, role: LaneRole) {
         self.next_lane += 1;
         let connection = ConnectionParameters {
             header_digest: false,
@@ -170,6 +179,7 @@ impl Target {
             cid: Cid(u16::from(!lane.0.is_multiple_of(2))),
             session: self.parameters,
             connection,
+            role,
             cmd_sn: self.first,
             stat_sn: FIRST_STAT_SN,
             replaced_exp_stat_sn: FIRST_STAT_SN.next(),

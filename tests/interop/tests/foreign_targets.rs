@@ -62,6 +62,25 @@ fn a_target_that_does_not_join_connections_gets_as_many_sessions() {
 }
 
 #[test]
+fn connections_to_targets_that_do_not_split_sessions_are_whole() {
+    let source = Image::random(16).unwrap();
+    let there = Image::empty(16).unwrap();
+    let split = |url: &str| {
+        let (sent, lines) = copy(source.name(), url, &["--connections=2", "--lanes=split", "--overwrite"]);
+        assert_eq!(sent["connections"], Value::from(2), "{sent}");
+        let warned = lines.iter().any(|line| line.text.contains("does not have split connections"));
+        assert!(warned, "{lines:#?}");
+        assert_same(source.path(), there.path()).unwrap();
+    };
+    if require(&[ISTGT]) {
+        split(&Istgt::serve(there.path(), Tuning::Defaults).unwrap().url());
+    }
+    if require(&TGT) {
+        split(&Tgt::serve(3, &[there.path()]).unwrap().url(1));
+    }
+}
+
+#[test]
 fn a_path_that_leads_to_another_disk_is_refused() {
     if !require(&TGT) {
         return;

@@ -10,6 +10,7 @@ mod dead_source;
 mod faults;
 mod json;
 mod lab;
+mod lanes;
 mod logout;
 mod reservations;
 mod serve;

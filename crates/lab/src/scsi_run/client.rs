@@ -71,7 +71,7 @@ pub(super) fn measure(
     let config = Config {
         connections: run.session.connections(),
         tuning: run.session.tuning(),
-        sessions: Some(run.session.sessions),
+        sessions: Some(run.session.sessions()),
         portals: storage.portals.clone(),
         offer: run.session.offer(),
         socket: run.sockets.options(congestion),

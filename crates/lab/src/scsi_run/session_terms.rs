@@ -1,7 +1,7 @@
 //! The negotiated terms of a run by name, with the configuration of both ends and their answers.
 
 use super::ScsiRunError;
-use initiator::{Connections, Policies, Report, Tuning};
+use initiator::{Connections, Policies, Report, SplitLanes, Tuning};
 use netem::Bytes;
 use policy::PlacementPolicy;
 use policy::time_model::WriteTerms;
@@ -27,6 +27,8 @@ pub struct SessionTerms {
     pub as_flows: u32,
     /// The number of iSCSI sessions for these connections.
     pub sessions: u16,
+    /// What each connection carries: `whole`, or `split` or `split3` into several, in a session of its own.
+    pub lanes: Named<SplitLanes>,
     /// How the initiator chooses a connection for each command.
     pub placement: Named<PlacementPolicy>,
     /// InitialR2T (§13.10): solicit all data of every write.
@@ -61,6 +63,7 @@ impl Default for SessionTerms {
             may_use_bbr: false,
             as_flows: Tuning::default().as_flows,
             sessions: 1,
+            lanes: Named::default(),
             placement: Named::default(),
             initial_r2t: offer.initial_r2t,
             immediate_data: offer.immediate_data,
@@ -140,6 +143,7 @@ impl SessionTerms {
             receive_segment_bytes_max: whole(self.receive_segment),
             header_digest: preference(self.header_digest),
             data_digest: preference(self.data_digest),
+            split: self.lanes.0,
             ..initiator::Config::default().offer
         }
     }
@@ -159,12 +163,17 @@ impl SessionTerms {
         }
     }
 
+    /// The number of sessions: as many as connections, if they are split.
+    pub(super) fn sessions(&self) -> u16 {
+        if self.lanes.0 == SplitLanes::None { self.sessions } else { self.connections }
+    }
+
     /// The memory with which the window fits a session's share. Only data in transit uses it.
     pub(super) fn limits(&self) -> target::Limits {
         let limits = target::Limits::default();
         let commands = u64::from(self.window_commands) + SPARE_COMMANDS;
         let window_bytes = self.first_burst.0.next_power_of_two().saturating_mul(commands);
-        let sessions = u64::from(self.sessions) + 1;
+        let sessions = u64::from(self.sessions()) + 1;
         let wanted = window_bytes.saturating_mul(sessions).saturating_mul(MEMORY_PER_WINDOW);
         let buffer_bytes = ByteSize(limits.buffer_bytes.0.max(wanted));
         target::Limits { window_commands: self.window_commands, buffer_bytes, ..limits }
@@ -172,13 +181,14 @@ impl SessionTerms {
 
     /// Checks that all sessions and connections have the requested terms.
     pub(super) fn check(&self, report: &Report) -> Result<(), ScsiRunError> {
+        let lanes = self.lanes.0.roles().len() as u64;
         let connections = match self.tuner {
             Some(_) => report.connections() as u64,
-            None => self.connections.into(),
+            None => u64::from(self.connections) * lanes,
         };
         let counts = [
             ("connections", connections, report.connections() as u64),
-            ("sessions", self.sessions.into(), report.sessions() as u64),
+            ("sessions", self.sessions().into(), report.sessions() as u64),
         ];
         let sessions = report.paths.iter().filter_map(|path| path.parameters.as_ref());
         let connections = report.paths.iter().flat_map(|path| &path.connections);
@@ -201,8 +211,9 @@ impl SessionTerms {
         sessions.chain(connections.flat_map(|connection| self.of_connection(connection)))
     }
 
-    fn of_session(&self, found: &SessionParameters) -> [Term; 6] {
+    fn of_session(&self, found: &SessionParameters) -> [Term; 7] {
         [
+            ("SplitLanes", self.lanes.0.roles().len() as u64, found.split.roles().len() as u64),
             ("InitialR2T", self.initial_r2t.into(), found.initial_r2t.into()),
             ("ImmediateData", self.immediate_data.into(), found.immediate_data.into()),
             ("FirstBurstLength", self.first_burst.0, found.first_burst_bytes.into()),
@@ -252,7 +263,7 @@ fn digest_use(wanted: bool) -> DigestUse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::parameters::{SessionType, SplitLanes};
+    use session::parameters::SessionType;
 
     fn session() -> SessionParameters {
         let terms = SessionTerms::default();

@@ -8,7 +8,7 @@ use ropewalk_device::{Leading, SessionDriver};
 use session::chap::ENTROPY_BYTES;
 use session::initiator::{Command, Completion, Data, Event, Session, TaskFunction, TaskId};
 use session::login::{initiator as ours, target as theirs};
-use session::parameters::{Established, InitiatorLimits, Offer};
+use session::parameters::{Established, InitiatorLimits, LaneRole, Offer};
 use session::seam::{Endpoint, Payload, PayloadRef, Transmit};
 use session::target::Applicant;
 use std::cell::RefCell;
@@ -308,6 +308,7 @@ fn config(isid: u8, offer: Offer) -> ours::Config {
         isid: Isid::random([1, 2, 3], isid.into()),
         cid: Cid(0),
         joining: None,
+        role: LaneRole::Whole,
         portal_group_tag: None,
         cmd_sn: CmdSn(1),
         offer,
