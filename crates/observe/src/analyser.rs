@@ -1,9 +1,11 @@
 //! Analyses the frames of a capture.
 
-use crate::analysis::{Analysis, CaptureReport};
+use crate::analysis::{Analysis, CaptureReport, ConnectionReport};
+use crate::commands::Commands;
 use crate::connection::Connection;
 use crate::digests::Digests;
 use crate::frame::Frame;
+use crate::login::SessionName;
 use crate::pdu_record::PduRecord;
 use crate::segment::Segment;
 use crate::timeline::PointRoom;
@@ -70,6 +72,8 @@ pub struct Analyser {
     capture: CaptureReport,
     /// By their numbers.
     connections: BTreeMap<usize, Connection>,
+    /// The commands that began on each.
+    commands: BTreeMap<usize, Commands>,
     /// The latest connection between two ends, the lower address first.
     by_ends: HashMap<[SocketAddr; 2], usize>,
     next_number: usize,
@@ -84,6 +88,7 @@ impl Analyser {
             options,
             capture: CaptureReport::default(),
             connections: BTreeMap::new(),
+            commands: BTreeMap::new(),
             by_ends: HashMap::new(),
             next_number: 0,
             room: Room {
@@ -109,8 +114,23 @@ impl Analyser {
         let Some(segment) = Segment::parse(frame) else { return };
         self.capture.segments += 1;
         let Some(number) = self.number(&segment) else { return };
-        if let Some(connection) = self.connections.get_mut(&number) {
-            connection.segment(&segment, self.capture.frames, number, &mut self.room, &mut tell);
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        let commands = self.commands.entry(connection.companion_of().unwrap_or(number)).or_default();
+        connection.segment(&segment, self.capture.frames, number, commands, &mut self.room, &mut tell);
+        if connection.companion_of().is_none()
+            && let Some(session) = connection.accompanied()
+        {
+            self.find_leader(number, &session);
+        }
+    }
+
+    /// Joins a connection of a split session to that of the session's requests, if it was captured.
+    fn find_leader(&mut self, number: usize, session: &SessionName) {
+        let leader = self.connections.iter().rfind(|(_, connection)| connection.leads(session));
+        if let Some(leader) = leader.map(|(leader, _)| *leader)
+            && let Some(connection) = self.connections.get_mut(&number)
+        {
+            connection.accompany(leader);
         }
     }
 
@@ -120,8 +140,15 @@ impl Analyser {
         let connections = self.connections.iter().filter(|(_, connection)| connection.has_pdus());
         Analysis {
             capture: self.capture,
-            connections: connections.map(|(number, connection)| connection.report(*number)).collect(),
+            connections: connections
+                .map(|(number, connection)| self.of_connection(*number, connection))
+                .collect(),
         }
+    }
+
+    fn of_connection(&self, number: usize, connection: &Connection) -> ConnectionReport {
+        let none = Commands::default();
+        connection.report(number, self.commands.get(&number).unwrap_or(&none))
     }
 
     /// The number of the segment's connection, which may be new. `None` if there is no room for it.
@@ -156,6 +183,7 @@ impl Analyser {
         self.room.held_bytes += connection.held_bytes();
         self.room.points.left += connection.points();
         self.connections.remove(&number);
+        self.commands.remove(&number);
         self.by_ends.retain(|_, known| *known != number);
         true
     }

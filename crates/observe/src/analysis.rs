@@ -46,6 +46,10 @@ pub struct CaptureReport {
 pub struct ConnectionReport {
     /// Its number among all TCP connections of the capture, in the order of appearance, from 0.
     pub number: usize,
+    /// The connection with the requests of its split session, which then has its commands, too.
+    pub companion_of: Option<usize>,
+    /// What it carries of that session.
+    pub carries: Option<String>,
     /// The initiator's end.
     pub initiator: SocketAddr,
     /// The target's end.

@@ -6,7 +6,7 @@ use crate::command::Kind;
 use crate::commands::{Before, Commands};
 use crate::digests::Digests;
 use crate::flight::Flight;
-use crate::login::Login;
+use crate::login::{Login, SessionName};
 use crate::pdu_cutter::{Cut, Listener, PduCutter, Sender};
 use crate::pdu_record::PduRecord;
 use crate::segment::Segment;
@@ -41,8 +41,9 @@ struct Half {
 struct Conversation {
     digests: Digests,
     login: Login,
-    commands: Commands,
     timeline: Timeline,
+    /// The connection of a split session's requests, if this one carries something else of it.
+    companion_of: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -59,8 +60,8 @@ impl Connection {
         let conversation = Conversation {
             digests: options.digests,
             login: Login::default(),
-            commands: Commands::default(),
             timeline: Timeline::default(),
+            companion_of: None,
         };
         let mut this = Self {
             ends: [first.from, first.to],
@@ -100,12 +101,35 @@ impl Connection {
         self.halves[1 - way].cutter.sender.get_or_insert(known.peer());
     }
 
+    /// The connection of its split session's requests, whose commands it carries on.
+    pub(crate) fn companion_of(&self) -> Option<usize> {
+        self.conversation.companion_of
+    }
+
+    /// Its commands are those of another connection.
+    pub(crate) fn accompany(&mut self, requests: usize) {
+        self.conversation.companion_of = Some(requests);
+    }
+
+    /// The split session of which it carries something else than requests, once its login is over.
+    pub(crate) fn accompanied(&self) -> Option<SessionName> {
+        let login = &self.conversation.login;
+        login.session().filter(|_| login.carries.is_some())
+    }
+
+    /// Whether it leads this session.
+    pub(crate) fn leads(&self, session: &SessionName) -> bool {
+        let login = &self.conversation.login;
+        login.carries.is_none() && login.session().as_ref() == Some(session)
+    }
+
     /// Processes one of its segments. Reports its PDUs with `number`.
     pub(crate) fn segment(
         &mut self,
         segment: &Segment<'_>,
         frame: u64,
         number: usize,
+        commands: &mut Commands,
         room: &mut Room,
         tell: &mut dyn FnMut(&PduRecord),
     ) {
@@ -115,13 +139,15 @@ impl Connection {
         }
         let mut back = Flow::default();
         if let Some(sequence) = segment.acknowledgment {
-            self.listen(1 - way, number, room, tell, |stream, room, tell| {
+            self.listen(1 - way, number, commands, room, tell, |stream, room, tell| {
                 stream.acknowledge(sequence, room, tell);
             });
             back = self.acknowledged(segment, sequence, way);
         }
         let before = self.halves[way].stream.counters;
-        self.listen(way, number, room, tell, |stream, room, tell| stream.push(segment, frame, room, tell));
+        self.listen(way, number, commands, room, tell, |stream, room, tell| {
+            stream.push(segment, frame, room, tell);
+        });
         self.sent(segment, way);
         let after = &self.halves[way].stream.counters;
         let forth = Flow {
@@ -130,7 +156,7 @@ impl Connection {
             in_flight_bytes_max: self.halves[way].flight.bytes(),
             ..Flow::default()
         };
-        self.note(segment.at, way, forth, back, &mut room.points);
+        self.note(segment.at, way, (forth, back), commands, &mut room.points);
     }
 
     /// Processes an acknowledgement, for the direction that it acknowledges.
@@ -148,10 +174,16 @@ impl Connection {
     }
 
     /// Records one segment in the timeline, for its direction and the other.
-    fn note(&mut self, at: Instant, way: usize, forth: Flow, back: Flow, room: &mut PointRoom) {
+    fn note(
+        &mut self,
+        at: Instant,
+        way: usize,
+        (forth, back): (Flow, Flow),
+        commands: &Commands,
+        room: &mut PointRoom,
+    ) {
         let is_target = self.halves[way].cutter.sender == Some(Sender::Target);
         let (to_target, to_initiator) = if is_target { (back, forth) } else { (forth, back) };
-        let Conversation { commands, timeline, .. } = &mut self.conversation;
         let point = Point {
             segments: 1,
             to_target,
@@ -159,7 +191,7 @@ impl Connection {
             outstanding_commands_max: commands.outstanding() as u64,
             outstanding_bytes_max: commands.outstanding_bytes,
         };
-        timeline.add(at, &point, room);
+        self.conversation.timeline.add(at, &point, room);
     }
 
     fn syn(&mut self, segment: &Segment<'_>, way: usize) {
@@ -200,6 +232,7 @@ impl Connection {
         &mut self,
         way: usize,
         number: usize,
+        followed: &mut Commands,
         room: &mut Room,
         tell: &mut dyn FnMut(&PduRecord),
         change: impl FnOnce(&mut Stream, &mut usize, &mut dyn FnMut(Piece<'_>)),
@@ -219,6 +252,7 @@ impl Connection {
         change(stream, held_bytes, &mut |piece| {
             let mut hearing = Hearing {
                 conversation,
+                commands: followed,
                 before,
                 assumed,
                 number,
@@ -269,15 +303,18 @@ impl Connection {
         self.conversation.timeline.room_taken()
     }
 
-    pub(crate) fn report(&self, number: usize) -> ConnectionReport {
+    /// Its report, with the commands that began on it.
+    pub(crate) fn report(&self, number: usize, commands: &Commands) -> ConnectionReport {
         let way = self.initiator_way();
-        let Conversation { digests, login, commands, timeline } = &self.conversation;
+        let Conversation { digests, login, timeline, companion_of } = &self.conversation;
         let rtt = self.rtt();
         let reports: Vec<_> =
             commands.ended.iter().filter_map(|command| CommandReport::new(command, rtt)).collect();
         let kinds = [Kind::Write, Kind::Read, Kind::NoData];
         ConnectionReport {
             number,
+            companion_of: *companion_of,
+            carries: login.carries.clone().filter(|_| companion_of.is_some()),
             initiator: self.ends[way],
             target: self.ends[1 - way],
             initiator_name: login.initiator_name.clone(),
@@ -310,6 +347,7 @@ impl Half {
 /// Processes one piece of a conversation.
 struct Hearing<'a> {
     conversation: &'a mut Conversation,
+    commands: &'a mut Commands,
     before: Before,
     assumed: Digests,
     number: usize,
@@ -339,7 +377,7 @@ impl Listener for Hearing<'_> {
         }
         let sender = cut.header().and_then(Sender::of).or(self.sender);
         if let Some(sender) = sender {
-            self.conversation.commands.cut(sender, &cut, &self.before, self.commands_room);
+            self.commands.cut(sender, &cut, &self.before, self.commands_room);
         }
     }
 }
@@ -348,8 +386,12 @@ impl Hearing<'_> {
     fn login(&mut self, header: &Header, text: Option<&[u8]>) {
         let Conversation { digests, login, .. } = self.conversation;
         match header.opcode() {
-            Ok(Opcode::LoginRequest) => login.text(text),
+            Ok(Opcode::LoginRequest) => {
+                login.request(header);
+                login.text(text);
+            }
             Ok(Opcode::LoginResponse) => {
+                login.response(header);
                 login.text(text);
                 if let Some(after) = login.digests_after(header, self.assumed) {
                     *digests = after;

@@ -1,9 +1,10 @@
 //! What an experiment asks for is what its runs do, with real packets.
 
 use crate::world::{in_lab, plan, run_once};
+use observe::Kind;
 use observe::report::Cell;
 use requirement::{Need, skip};
-use ropewalk_lab::{KernelTrace, LabError, Quantity, Sample, execute, report};
+use ropewalk_lab::{CapturedConnection, KernelTrace, LabError, Quantity, Sample, execute, report};
 use std::net::SocketAddr;
 
 const IPV6: &str = r#"
@@ -45,6 +46,7 @@ const LOSSY_WAY_BACK: &str = r#"
 
     [setup]
     rtt = "0ms"
+    sample_every = "10ms"
     link = { rate = "100Mbit", queue = "1MB" }
     backward.loss = { random = "5%" }
     congestion_control = "reno"
@@ -96,13 +98,55 @@ fn what_is_beside_a_workload_for_a_part_of_its_time_shares_that_part() {
         let outcome = execute(&plan(LATE_STREAM).cells[0].setup, 1).unwrap();
         let share = outcome.measured[&Quantity::Share];
         assert!(share > 0.0 && share < 1.0, "{share}");
-        let late = outcome.sockets.sockets.iter().filter_map(|socket| socket.samples.first());
-        let (first, last) = late
-            .map(|sample| sample.at_ns)
-            .fold((u64::MAX, 0), |(first, last), at_ns| (first.min(at_ns), last.max(at_ns)));
-        assert!(last - first > 250_000_000, "the stream came {} ns after the session", last - first);
+        let first_ns = |connection| {
+            let of_connection = |sample: &Sample| match sample {
+                Sample::Socket(sample) => (sample.connection == connection).then_some(sample.socket.at_ns),
+                _ => None,
+            };
+            outcome.samples.iter().find_map(of_connection).expect("both are looked at")
+        };
+        let late_ns = first_ns(0).abs_diff(first_ns(1));
+        assert!(late_ns > 250_000_000, "the stream came {late_ns} ns after the session");
         let settings = &outcome.settings[0];
         assert_eq!(settings["net.ipv4.tcp_early_retrans"], "0");
+    });
+}
+
+const SPLIT: &str = r#"
+    title = "A split session, captured"
+
+    [setup]
+    rtt = "4ms"
+    link = { rate = "100Mbit", queue = "1MB" }
+    congestion_control = "reno"
+    capture = { to = "60s" }
+
+    [setup.scsi]
+    workload.pattern = { request_size = "64KiB", read_percent = 50, depth = 4, end = { requests = 40 } }
+    session = { lanes = "split3", error_recovery_level = 0 }
+    disk.size = "4MiB"
+"#;
+
+#[test]
+fn the_commands_of_a_split_session_are_captured_whole_although_they_use_three_connections() {
+    in_lab(|| {
+        let outcome = execute(&plan(SPLIT).cells[0].setup, 1).unwrap();
+        assert!(!outcome.workload_failed, "{:?}", outcome.reasons);
+        let capture = outcome.capture.expect("it was asked for");
+        assert_eq!(capture.record.connections.len(), 3);
+        let lost = |connection: &CapturedConnection| connection.commands_without_status;
+        assert!(
+            capture.record.connections.iter().all(|connection| lost(connection) == 0),
+            "{:?}",
+            capture.record.connections
+        );
+        // Each transfers data, and tells its status.
+        let moved = capture.commands.iter().filter(|captured| captured.command.kind != Kind::NoData);
+        let moved: Vec<_> = moved.collect();
+        assert!(moved.len() >= 40 && moved.iter().all(|captured| captured.command.whole), "{}", moved.len());
+        let kinds =
+            [Kind::Read, Kind::Write].map(|kind| moved.iter().any(|captured| captured.command.kind == kind));
+        assert_eq!(kinds, [true; 2]);
     });
 }
 

@@ -145,7 +145,15 @@ fn ends(connection: &ConnectionReport) -> String {
         None => address.to_string(),
     };
     let initiator = end(&connection.initiator_name, connection.initiator);
-    format!("From {initiator} to {}.", end(&connection.target_name, connection.target))
+    let ends = format!("From {initiator} to {}.", end(&connection.target_name, connection.target));
+    match (&connection.carries, connection.companion_of) {
+        (Some(carries), Some(requests)) => {
+            format!(
+                "{ends} It carries the {carries} of the split session whose requests and commands connection {requests} has."
+            )
+        }
+        _ => ends,
+    }
 }
 
 fn mean(statistic: Option<Statistic>) -> Option<f64> {
