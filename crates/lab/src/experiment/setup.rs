@@ -349,7 +349,7 @@ impl Setup {
         (forward / (1.0 - read_share)).min(backward / read_share)
     }
 
-    /// The quantities measured in this run.
+    /// The quantities measured in this run. Those of windows need several samples, and some of them several connections.
     #[must_use]
     pub fn quantities(&self) -> Vec<Quantity> {
         let mut quantities = vec![Quantity::Throughput, Quantity::RoundTrip, Quantity::Lost];
