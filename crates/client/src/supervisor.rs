@@ -19,6 +19,7 @@ use scsi::ReservationKey;
 use scsi::client::SenseData;
 use session::login::initiator::{Failure, Remedy};
 use std::collections::BTreeSet;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -32,7 +33,12 @@ pub(crate) async fn open(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> 
         complete_bundle(shared, id).await?;
         prove(shared, id).await
     };
-    if let Err(error) = proven.await {
+    // What is asked of a path without a session would wait for the next one, which is opened here.
+    let proven = match future::select(pin!(proven), pin!(session_end(shared, id))).await {
+        Either::Left((proven, _)) => proven,
+        Either::Right(_) => Err(ended_early(shared, id)),
+    };
+    if let Err(error) = proven {
         leave(shared, id).await;
         return Err(error);
     }
@@ -69,18 +75,29 @@ const GOODBYE: Duration = Duration::from_secs(5);
 /// Ends a path's session, in order if the target answers: it would keep one that was lost, and its place, for a while.
 async fn leave(shared: &Shared, id: PathId) {
     shared.with(|driver, now| driver.leave_path(id, now));
-    let over = async {
-        loop {
-            let changed = shared.paths_changed.listen();
-            if shared.read(|driver| driver.path(id).is_none_or(|path| path.core.is_none())) {
-                return;
-            }
-            changed.await;
-        }
-    };
-    if shared.environment.within(GOODBYE, over).await.is_none() {
+    if shared.environment.within(GOODBYE, session_end(shared, id)).await.is_none() {
         shared.with(|driver, now| driver.abandon_path(id, now));
     }
+}
+
+/// Waits until a path has no session.
+async fn session_end(shared: &Shared, id: PathId) {
+    loop {
+        let changed = shared.paths_changed.listen();
+        if shared.read(|driver| driver.path(id).is_none_or(|path| path.core.is_none())) {
+            return;
+        }
+        changed.await;
+    }
+}
+
+/// The error of a path whose session ended before it was proven.
+fn ended_early(shared: &Shared, id: PathId) -> Error {
+    let Some(portal) = shared.read(|driver| Some(driver.path(id)?.portals.leading().clone())) else {
+        return UsageError::SessionClosed.into();
+    };
+    let source = io::Error::new(io::ErrorKind::ConnectionAborted, "its session ended");
+    NetworkError::Broken { portal, during: "login", source }.into()
 }
 
 /// Gives a path all of its wanted connections at once, as far as the target allows. The supervisor retries those that

@@ -266,7 +266,9 @@ impl Hosts {
         let is_whole = |path: &PathReport| {
             let most = path.parameters.map_or(0, |parameters| usize::from(parameters.max_connections));
             let bundle = path.parameters.map_or(1, |parameters| parameters.split.roles().len());
-            let has_all = path.connections.len() >= path.connections_wanted.min(most).max(bundle);
+            // A split session has these and no more.
+            let wanted = if bundle > 1 { bundle } else { path.connections_wanted.min(most) };
+            let has_all = path.connections.len() >= wanted;
             path.state == PathState::Gone
                 || path.state == PathState::Up && (has_all || path.ceiling.is_some())
         };

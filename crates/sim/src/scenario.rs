@@ -198,7 +198,14 @@ impl Scenario {
         let memory = if scarcity.one_in(SCARCE_MEMORY_ONE_IN) {
             limits.window_commands = WINDOW_COMMANDS_MIN;
             let transfer_bytes_max = SCARCE_MEMORY_TRANSFER_BYTES_MAX.min(units[0].shared_bytes());
-            hosts.iter_mut().for_each(|host| host.mix.transfer_bytes_max = transfer_bytes_max);
+            for host in &mut hosts {
+                host.mix.transfer_bytes_max = transfer_bytes_max;
+                // The memory is for the sessions that are planned, and further connections of split ones are sessions.
+                host.paths
+                    .iter_mut()
+                    .chain(&mut host.elsewhere)
+                    .for_each(|path| path.offer.split = SplitLanes::None);
+            }
             scarce_memory_bytes(&hosts, &target_offer, &units)
                 * scarcity.between(100, SCARCE_MEMORY_PERCENT_MAX)
                 / 100
@@ -251,6 +258,13 @@ impl Scenario {
             ping_timeout,
         };
         scenario.reduced(reduction, faults, recovery_level)
+    }
+
+    /// The ErrorRecoveryLevel on which all sessions can rely: a split session has level 0.
+    pub(crate) fn least_recovery_level(&self) -> u8 {
+        let mut paths = self.hosts.iter().flat_map(|host| host.paths.iter().chain(&host.elsewhere));
+        let is_split = paths.any(|path| path.offer.split != SplitLanes::None);
+        if is_split { 0 } else { self.target.offer.error_recovery_level }
     }
 
     fn reduced(mut self, reduction: &Reduction, faults: Vec<Fault>, recovery_level: u8) -> Self {

@@ -423,7 +423,7 @@ impl World {
             }
             (FaultKind::Notice, _) => self.target.give_notice(&mut random),
             (FaultKind::Meddling, _) => {
-                let meddling = Meddling::draw(&mut random, self.scenario.target.offer.error_recovery_level);
+                let meddling = Meddling::draw(&mut random, self.scenario.least_recovery_level());
                 self.note(&format!("{meddling:?}"));
                 self.network.lock().meddler.want(meddling);
                 true
