@@ -44,8 +44,8 @@ pub(crate) struct Connecting {
     sessions: Option<u16>,
 
     /// What each connection carries: `whole`, everything. With `split`, each is two TCP connections in a session of its
-    /// own, one for requests and one for responses; with `split3` three, the third for the data of reads. For targets of
-    /// ropewalk; with others, and at error recovery level 0, connections are whole
+    /// own, one for requests and one for responses; with `split3` three, the third for the data of reads. Only targets of
+    /// ropewalk do it: with others, connections are whole. Sessions that ask for it have error recovery level 0
     #[arg(long, value_name = "whole|split|split3", default_value_t)]
     lanes: SplitLanes,
 

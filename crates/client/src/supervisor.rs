@@ -135,8 +135,7 @@ pub(crate) async fn join_share(shared: &Arc<Shared>, id: PathId, share: impl Fn(
 fn missing(shared: &Shared, id: PathId) -> usize {
     let missing = shared.read(|driver| {
         let path = driver.path(id)?;
-        let most = usize::from(path.parameters?.max_connections);
-        path.has_room().then(|| path.connections_wanted.min(most).saturating_sub(path.connections_expected()))
+        path.has_room().then(|| path.connections_to_be().saturating_sub(path.connections_expected()))
     });
     missing.unwrap_or_default()
 }

@@ -114,7 +114,9 @@ impl Connection {
     /// The split session of which it carries something else than requests, once its login is over.
     pub(crate) fn accompanied(&self) -> Option<SessionName> {
         let login = &self.conversation.login;
-        login.session().filter(|_| login.carries.is_some())
+        // Of most connections, there is nothing to be made at each segment.
+        login.carries.as_ref()?;
+        login.session()
     }
 
     /// Whether it leads this session.

@@ -46,7 +46,7 @@ use pdu::{CmdSn, Duration, Instant};
 use placement::{Astray, Wrongs};
 use policy::PlacementPolicy;
 use runtime::Runtime;
-use session::parameters::{InitiatorLimits, Offer};
+use session::parameters::{InitiatorLimits, Offer, SplitLanes};
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -119,6 +119,11 @@ impl HostPlan {
     /// Its connections to one target at first.
     fn connections_to(&self, target: TargetIndex) -> u16 {
         self.paths_to(target).iter().map(|path| path.connections).sum()
+    }
+
+    /// All sessions are to be split in this way.
+    pub fn ask_for_split(&mut self, split: SplitLanes) {
+        self.paths.iter_mut().chain(&mut self.elsewhere).for_each(|path| path.offer.split = split);
     }
 
     /// The offer of each session, of as many as there may be; sessions with one target offer the same.

@@ -165,10 +165,7 @@ impl Scenario {
         let mut placement = Random::new(seed, "placement policies");
         hosts.iter_mut().for_each(|host| host.placement = placement_policy(&mut placement));
         let mut splits = Random::new(seed, "split sessions");
-        for host in &mut hosts {
-            let split = *splits.choose(&SPLITS);
-            host.paths.iter_mut().chain(&mut host.elsewhere).for_each(|path| path.offer.split = split);
-        }
+        hosts.iter_mut().for_each(|host| host.ask_for_split(*splits.choose(&SPLITS)));
         let mut tuners = Random::new(seed, "tuners");
         hosts.iter_mut().for_each(|host| host.tuner = *tuners.choose(&TUNERS));
         let mut lengths = Random::new(seed, "transfer lengths");
@@ -201,10 +198,7 @@ impl Scenario {
             for host in &mut hosts {
                 host.mix.transfer_bytes_max = transfer_bytes_max;
                 // The memory is for the sessions that are planned, and further connections of split ones are sessions.
-                host.paths
-                    .iter_mut()
-                    .chain(&mut host.elsewhere)
-                    .for_each(|path| path.offer.split = SplitLanes::None);
+                host.ask_for_split(SplitLanes::None);
             }
             scarce_memory_bytes(&hosts, &target_offer, &units)
                 * scarcity.between(100, SCARCE_MEMORY_PERCENT_MAX)
@@ -262,8 +256,8 @@ impl Scenario {
 
     /// The ErrorRecoveryLevel on which all sessions can rely: a split session has level 0.
     pub(crate) fn least_recovery_level(&self) -> u8 {
-        let mut paths = self.hosts.iter().flat_map(|host| host.paths.iter().chain(&host.elsewhere));
-        let is_split = paths.any(|path| path.offer.split != SplitLanes::None);
+        let is_split =
+            self.hosts.iter().flat_map(HostPlan::offers).any(|offer| offer.split != SplitLanes::None);
         if is_split { 0 } else { self.target.offer.error_recovery_level }
     }
 

@@ -265,7 +265,7 @@ impl Path {
     }
 
     /// The present connections and those still expected.
-    pub(super) fn connections_to_be(&self) -> usize {
+    pub fn connections_to_be(&self) -> usize {
         match (self.state, &self.ceiling) {
             (PathState::Gone, _) => 0,
             (_, None) => self.connections_wanted.min(self.session_limit()),
