@@ -120,12 +120,18 @@ impl Tap {
         if established.session.session_type == SessionType::Discovery {
             return;
         }
-        // A target may die after it has answered the login: then nobody is there to be listened to, and another session
-        // may have the number.
-        let Some(key) = self.admitted.get(&connection).copied() else { return };
         let Some(target) = TargetIndex::from_name(&established.identity.target_name) else { return };
         let known_as = TargetSession { target, tsih: established.tsih };
         let port = port(&established.identity);
+        // A target may die after it has answered the login: then nobody is there to be listened to, and another session
+        // may have the number. The answer told a window all the same, to the session that it is joined to.
+        let Some(key) = self.admitted.get(&connection).copied() else {
+            let present = self.of_port.get(&port).and_then(|key| self.sessions.get_mut(key));
+            if let Some(present) = present.filter(|present| present.known_as == known_as) {
+                present.hear_window(established.window.max_cmd_sn);
+            }
+            return;
+        };
         // A login that comes so late that its initiator has begun another session meanwhile: it will not be used.
         if self.of_port.get(&port).is_some_and(|present| present.0 > key.0) {
             return;
