@@ -1,7 +1,7 @@
 # `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check test programs test-conformance conformance-table soak fuzz corpus sim mutants bench bench-wan bench-relay bench-monitor bench-cc bench-attach test-vm crash audit
+.PHONY: help build demo check test programs test-conformance conformance-table soak fuzz corpus sim mutants bench bench-wan bench-relay bench-monitor bench-cc bench-lanes bench-attach test-vm crash audit
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -107,6 +107,9 @@ bench-monitor: ## what the lab's instruments cost at 500 Mbit/s; writes benches/
 bench-cc: ## what congestion controls of ours cost for each acknowledgement; writes benches/CC.md
 	@scripts/setup test
 	benches/cc
+
+bench-lanes: ## split sessions and threads for each direction where the processor is the limit; writes benches/LANES.md
+	benches/lanes
 
 bench-attach: ## attached disks beside nbdkit's, and across ten milliseconds; writes benches/ATTACH.md
 	@scripts/setup bench

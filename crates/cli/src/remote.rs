@@ -5,7 +5,7 @@ use crate::{output, sizes};
 use anyhow::Context;
 use clap::Args;
 use congestion::InvalidChoice;
-use framing::Congestion;
+use framing::{Congestion, Threads};
 use initiator::{
     Algorithms, Config, Connections, Credentials, Experience, Lun, Portal, Report, SplitLanes, Target,
     Tuning, Url,
@@ -48,6 +48,11 @@ pub(crate) struct Connecting {
     /// ropewalk do it: with others, connections are whole. Sessions that ask for it have error recovery level 0
     #[arg(long, value_name = "whole|split|split3", default_value_t)]
     lanes: SplitLanes,
+
+    /// Threads that move the bytes of connections: `shared`, one for all; `per-lane`, two for each connection, one for each
+    /// direction
+    #[arg(long, value_name = "shared|per-lane", default_value_t)]
+    threads: Threads,
 
     /// Address to connect to instead of the URL's host; repeat it to spread the connections over several addresses of
     /// the target. Addresses of one portal group share a session. In a copy between two remote disks, it is the
@@ -174,6 +179,7 @@ impl Connecting {
         }
         config.sessions = self.sessions;
         config.offer.split = self.lanes;
+        config.socket.threads = self.threads;
         if let Some(patience) = self.patience {
             config.reconnect.give_up_after = patience;
         }

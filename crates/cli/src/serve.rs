@@ -6,7 +6,7 @@ use crate::signals::Interrupts;
 use crate::sizes;
 use anyhow::Context;
 use clap::ValueEnum;
-use framing::Congestion;
+use framing::{Congestion, Threads};
 use initiator::Algorithms;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -104,6 +104,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME[:TERM,...]", value_parser = congestion::parse)]
     congestion: Option<Congestion>,
 
+    /// Threads that move the bytes of connections: `shared`, one for each shard; `per-lane`, two for each connection, one
+    /// for each direction [default: shared]
+    #[arg(long, value_name = "shared|per-lane")]
+    threads: Option<Threads>,
+
     /// Folder for the persistent reservations that must survive a restart; if empty, none survive [default: the first
     /// of `$STATE_DIRECTORY`, `$XDG_STATE_HOME/ropewalk`, ~/.local/state/ropewalk and /var/lib/ropewalk]
     #[arg(long, value_name = "DIRECTORY")]
@@ -183,6 +188,7 @@ fn config(arguments: Arguments) -> Result<Config, Failed> {
     }
     config.allow_insecure |= arguments.allow_insecure;
     config.socket.congestion = arguments.congestion.or(config.socket.congestion);
+    config.socket.threads = arguments.threads.unwrap_or(config.socket.threads);
     config.shards = arguments.shards.map_or(config.shards, usize::from);
     config.chap_algorithms = arguments.chap_algorithms.map_or(config.chap_algorithms, ChapAlgorithms);
     let asked = arguments.state_directory.map(PathBuf::from);

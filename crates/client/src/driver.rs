@@ -140,6 +140,7 @@ pub(crate) struct Driver {
     placed: u64,
     retries: u64,
     pub reinstatements: u64,
+    retired_sessions: u64,
     /// The error of every operation once no path is left.
     everything_lost: Option<Arc<NetworkError>>,
 }
@@ -181,6 +182,7 @@ impl Shared {
             placed: 0,
             retries: 0,
             reinstatements: 0,
+            retired_sessions: 0,
             everything_lost: None,
         };
         Arc::new(Self {
@@ -435,6 +437,7 @@ impl Driver {
             paths: self.paths.iter().map(Path::report).collect::<Vec<PathReport>>(),
             retries: self.retries,
             reinstatements: self.reinstatements,
+            retired_sessions: self.retired_sessions,
             recovered_connections: recoveries.connections,
             reassigned_tasks: recoveries.tasks,
             retransmitted_pdus: recoveries.pdus,

@@ -21,6 +21,8 @@ pub struct Report {
     pub retries: u64,
     /// Sessions that were lost and came back.
     pub reinstatements: u64,
+    /// Sessions that were logged out because none of their connections had been needed for a minute.
+    pub retired_sessions: u64,
     /// Broken connections whose commands all continued on other connections of their session (error recovery level 2).
     pub recovered_connections: u64,
     /// Commands that moved to another connection.

@@ -18,6 +18,7 @@ mod overheard;
 mod quota;
 mod receiver;
 mod sender;
+mod threads;
 mod wire;
 
 pub use buffer_table::BufferTable;
@@ -30,4 +31,5 @@ pub use overheard::{Listener, Overheard};
 pub use quota::Quota;
 pub use receiver::{Receiver, Scratch};
 pub use sender::Sender;
+pub use threads::{Threads, UnknownThreads};
 pub use wire::{InForce, PathSample, SocketOptions, SocketOptionsError, UnsentLimit, Wire};

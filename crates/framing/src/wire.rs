@@ -1,6 +1,6 @@
 //! The byte stream under a connection.
 
-use crate::Congestion;
+use crate::{Congestion, Threads};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -148,6 +148,8 @@ pub struct SocketOptions {
     /// The least time beyond the round trip after which the kernel sends again what is not acknowledged (RFC 6298 §2.4;
     /// `TCP_RTO_MIN_US`, which kernels before 6.15 ignore).
     pub retransmission_timeout_min: Duration,
+    /// The threads that move the bytes.
+    pub threads: Threads,
 }
 
 /// While one connection waits for a timeout, the later commands of all connections wait with it, so the kernel's 200 ms
@@ -165,6 +167,7 @@ impl Default for SocketOptions {
             unsent: UnsentLimit::default(),
             is_paced: true,
             retransmission_timeout_min: RETRANSMISSION_TIMEOUT_MIN,
+            threads: Threads::Shared,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
-use transport::{Observer, Socket};
+use transport::Observer;
 
 /// TCP, with the system's name resolution.
 pub(crate) struct TcpNetwork {
@@ -38,7 +38,8 @@ impl Dial for TcpNetwork {
             let failed = |source| NetworkError::Connect { portal: to.clone(), source };
             let peer = stream.peer_addr().map_err(failed)?;
             let observe = self.observe(&stream).map_err(failed)?;
-            Ok(Dialed { wire: Box::new(Socket::from(stream)), peer, observe })
+            let wire = transport::wire(stream, options.threads).map_err(failed)?;
+            Ok(Dialed { wire, peer, observe })
         })
     }
 }

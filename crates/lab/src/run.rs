@@ -21,7 +21,7 @@ use crate::tcp_counters::TcpCounters;
 use crate::windows;
 use monitor::{Discovery, Monitor, Options};
 use observe::statistics::{self, jain_index};
-use observe::{Digests, Kind, SocketsReport};
+use observe::{CommandReport, Digests, Kind, SocketsReport};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::RangeInclusive;
@@ -97,7 +97,7 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
     measured.quantities.insert(Quantity::Lost, lost(&relay, setup.read_share()) as f64);
     let capture = capture.map(|capture| capture.end(&relay, digests(setup)));
     if let Some(Captured { commands, .. }) = &capture {
-        measured.quantities.extend(gap_time(commands).map(|gap_s| (Quantity::GapTime, gap_s)));
+        measured.quantities.extend(of_captured(commands));
         measured.samples.extend(commands.iter().cloned().map(Box::new).map(Sample::Captured));
     }
     let Measured {
@@ -149,11 +149,21 @@ fn digests(setup: &Setup) -> Digests {
     }
 }
 
-/// The mean gap time of the READs and WRITEs that were captured whole.
-fn gap_time(commands: &[CapturedCommand]) -> Option<f64> {
+/// The means of the READs and WRITEs that were captured whole.
+fn of_captured(commands: &[CapturedCommand]) -> impl Iterator<Item = (Quantity, f64)> {
     let commands = commands.iter().map(|captured| &captured.command);
-    let moving = commands.filter(|command| command.whole && command.kind != Kind::NoData);
-    Some(statistics::Sample::of(moving.map(|command| command.gap_ns as f64 / 1e9))?.mean())
+    let moving: Vec<_> = commands.filter(|command| command.whole && command.kind != Kind::NoData).collect();
+    let mean_s = |of: fn(&CommandReport) -> Option<u64>| {
+        let times_ns = moving.iter().filter_map(|command| of(command));
+        Some(statistics::Sample::of(times_ns.map(|time_ns| time_ns as f64 / 1e9))?.mean())
+    };
+    let quantities = [
+        (Quantity::GapTime, mean_s(|command| Some(command.gap_ns))),
+        (Quantity::CapturedTransferTime, mean_s(|command| Some(command.ta_ns))),
+        (Quantity::CapturedTargetTime, mean_s(|command| Some(command.tb_ns))),
+        (Quantity::CapturedInitiatorTime, mean_s(|command| command.tc_ns)),
+    ];
+    quantities.into_iter().filter_map(|(quantity, mean_s)| Some((quantity, mean_s?)))
 }
 
 fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {

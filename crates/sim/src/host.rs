@@ -294,6 +294,12 @@ impl Hosts {
         })
     }
 
+    /// Sessions logged out because they were spare for long.
+    #[must_use]
+    pub fn retired_sessions(&self) -> u64 {
+        self.hosts.iter().flat_map(|host| host.reports()).map(|report| report.retired_sessions).sum()
+    }
+
     /// Decisions of tuners for fewer connections, and for more.
     #[must_use]
     pub fn decisions(&self) -> (u64, u64) {

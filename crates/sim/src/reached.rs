@@ -157,6 +157,8 @@ pub enum Way {
     FewerConnections,
     /// A tuner wanted more connections.
     MoreConnections,
+    /// A session was logged out because none of its connections had been needed for long.
+    SessionRetired,
     /// A command of a split session was sent.
     CommandOfSplitSession,
     /// A status arrived before data that was sent earlier, on another connection.
@@ -165,7 +167,7 @@ pub enum Way {
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 79] = [
+    pub const ALL: [Self; 80] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -243,6 +245,7 @@ impl Way {
         Self::OtherPortalGroup,
         Self::FewerConnections,
         Self::MoreConnections,
+        Self::SessionRetired,
         Self::CommandOfSplitSession,
         Self::StatusBeforeData,
     ];
@@ -328,6 +331,7 @@ impl Way {
             Self::OtherPortalGroup => "connections that a portal of another group refused",
             Self::FewerConnections => "decisions for fewer connections",
             Self::MoreConnections => "decisions for more connections",
+            Self::SessionRetired => "sessions logged out because they were spare for long",
             Self::CommandOfSplitSession => "commands of split sessions",
             Self::StatusBeforeData => "statuses before data that was sent earlier",
         }

@@ -102,6 +102,7 @@ pub fn run(scenario: Scenario, traced: bool) -> Outcome {
     let mut reached = ledger.tally.reached;
     reached.add(&tap.reached);
     reached.count_many(Way::SessionReinstated, reinstatements);
+    reached.count_many(Way::SessionRetired, world.hosts.retired_sessions());
     let (fewer, more) = world.hosts.decisions();
     reached.count_many(Way::FewerConnections, fewer);
     reached.count_many(Way::MoreConnections, more);

@@ -88,10 +88,16 @@ async fn carry(
             tracing::warn!(%peer, %error, "a socket option was refused");
         }
     }
-    let lane = driver.add_lane(established, portal);
     let observer = shard.observer.as_ref().map(|observer| observer.connected(stream.as_fd(), established));
-    let mut connection =
-        Connection::new(lane, Socket::from(stream), &established.connection).watched_by(observer);
+    let wire = match transport::wire(stream, shard.socket.threads) {
+        Ok(wire) => wire,
+        Err(error) => {
+            tracing::error!(%peer, %error, "no threads for a connection");
+            return driver.node().lane_closed(driver.tsih(), cid);
+        }
+    };
+    let lane = driver.add_lane(established, portal);
+    let mut connection = Connection::new(lane, wire, &established.connection).watched_by(observer);
     let end = driver.carry(&mut connection).await;
     log_end(driver, (lane, cid), peer, &end);
     driver.part_with(connection, cid, &end).await;

@@ -12,7 +12,7 @@ use crate::portal_group::PortalGroupConfig;
 use crate::redirect::Redirect;
 use crate::size::ByteSize;
 use device::Ipv6Prefix;
-use framing::{Congestion, SocketOptions, UnsentLimit};
+use framing::{Congestion, SocketOptions, Threads, UnsentLimit};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use session::parameters::{DigestPreference, Offer, SplitLanes};
@@ -285,6 +285,14 @@ pub struct SocketConfig {
     /// The least retransmission timeout beyond the round trip, in milliseconds: 50 if missing; Linux takes up to 200,
     /// which is its own.
     pub retransmission_timeout_min_ms: Option<u16>,
+    /// The threads that move the bytes of connections: `"shared"`, those of the shards, or `"per-lane"`, two for each
+    /// connection.
+    #[serde(deserialize_with = "deserialize_threads")]
+    pub threads: Threads,
+}
+
+fn deserialize_threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Threads, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
 fn deserialize_congestion<'de, D: Deserializer<'de>>(
@@ -307,6 +315,7 @@ impl SocketConfig {
             unsent: UnsentLimit::System,
             is_paced: self.paced.unwrap_or(ours.is_paced),
             retransmission_timeout_min: timeout_min.unwrap_or(ours.retransmission_timeout_min),
+            threads: self.threads,
         }
     }
 }

@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
 
-use framing::{BufferTable, ConnectionError, ConnectionObserver, Scratch};
+use framing::{BufferTable, ConnectionError, ConnectionObserver, Scratch, Threads, Wire};
 use pdu::{BufferId, Header, Instant, LaneId};
 use proptest::prelude::*;
-use ropewalk_transport::{Clock, Socket};
+use ropewalk_transport::{Clock, wire};
 use session::parameters::ConnectionParameters;
 use session::peer_fault::PeerFault;
 use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, PayloadRef, Transmit};
@@ -104,7 +104,7 @@ impl Endpoint for Collector {
 
 /// Both ends of a connection, each with an endpoint.
 struct End {
-    connection: framing::Connection<Socket>,
+    connection: framing::Connection<Box<dyn Wire + Send>>,
     endpoint: Collector,
     buffers: BufferTable,
     scratch: Scratch,
@@ -113,6 +113,10 @@ struct End {
 
 impl End {
     fn new(stream: TcpStream, digests: bool) -> Self {
+        Self::worked_by(Threads::Shared, stream, digests)
+    }
+
+    fn worked_by(threads: Threads, stream: TcpStream, digests: bool) -> Self {
         let parameters = ConnectionParameters {
             header_digest: digests,
             data_digest: digests,
@@ -120,7 +124,7 @@ impl End {
             receive_segment_bytes_max: SEGMENT_BYTES_MAX,
         };
         Self {
-            connection: framing::Connection::new(LANE, Socket::from(stream), &parameters),
+            connection: framing::Connection::new(LANE, wire(stream, threads).unwrap(), &parameters),
             endpoint: Collector::default(),
             buffers: BufferTable::new(block::Slab::new(64 << 20)),
             scratch: Scratch::default(),
@@ -211,10 +215,12 @@ proptest! {
     fn data_arrives_where_it_belongs_whatever_its_lengths(
         lengths in prop::collection::vec(1..200_000u32, 1..12),
         digests: bool,
+        threads in prop::sample::select(&[Threads::Shared, Threads::PerLane]),
     ) {
         run(async {
             let (near, far) = socket_pair().await;
-            let (mut near, mut far) = (End::new(near, digests), End::new(far, digests));
+            let near = End::worked_by(threads, near, digests);
+            let (mut near, mut far) = (near, End::worked_by(threads, far, digests));
             let sent = near.queue(&lengths);
             far.expect(sent.len());
             let (left, arrived) = tokio::join!(near.send(), far.receive_segments(lengths.len()));

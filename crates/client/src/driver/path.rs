@@ -407,6 +407,13 @@ impl Path {
         is_refused || self.accepted.contains(&lun) || self.doubted.contains(&lun)
     }
 
+    /// Whether nothing waits for its session, and nothing that it has begun is unfinished.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let is_waited_for = !self.own.is_empty() || !self.held.is_empty() || !self.stranded.is_empty();
+        let is_busy = !self.tasks.is_empty() || !self.functions.is_empty();
+        self.state == PathState::Up && !is_waited_for && !is_busy && self.doubted.is_empty()
+    }
+
     /// Starts the logout of the session, once.
     pub fn log_out(&mut self, now: Instant) {
         if let Some(core) = &mut self.core

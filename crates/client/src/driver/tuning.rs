@@ -3,6 +3,7 @@
 
 use super::Driver;
 use super::path::{Lane, Path};
+use crate::path_id::PathId;
 use crate::report::PathState;
 use crate::{Config, Connections, Environment};
 use framing::{Congestion, SocketOptions, UnsentLimit};
@@ -290,8 +291,9 @@ impl Driver {
         called.for_each(|lane| lane.spare_since = None);
     }
 
-    /// Logs out what has been spare for long, in sessions that such a logout cannot harm.
+    /// Logs out what has been spare for long: sessions, and connections of sessions that such a logout cannot harm.
     fn close_spare(&mut self, now: Instant) {
+        self.log_out_spare_sessions(now);
         for path in self.paths.iter_mut().filter(|path| path.is_connected() && path.outlives_connections()) {
             let is_old = |lane: &&Lane| lane.spare_since.is_some_and(|since| now >= since + SPARE_MAX);
             let old: Vec<LaneId> = path.spare_lanes().filter(is_old).map(|lane| lane.id).collect();
@@ -299,6 +301,30 @@ impl Driver {
                 path.remove_lane(now, lane);
             }
         }
+    }
+
+    fn log_out_spare_sessions(&mut self, now: Instant) {
+        if self.is_logging_in() || self.units.values().any(|unit| unit.reservation.is_some()) {
+            return;
+        }
+        let is_old = |path: &&Path| path.spare_until().is_some_and(|until| now >= until);
+        let spare = self.paths.iter().filter(|path| path.has_only_spare_lanes() && path.is_at_rest());
+        let spare = spare.filter(is_old).filter(|path| self.has_working_heir(path));
+        let spare: Vec<PathId> = spare.map(|path| path.id).collect();
+        for id in spare {
+            tracing::info!(path = %id, "all its connections have been spare for long");
+            self.paths[id].log_out(now);
+            self.retired_sessions += 1;
+        }
+    }
+
+    /// Whether other paths, with connections that work, lead to each unit that this one leads to.
+    fn has_working_heir(&self, spare: &Path) -> bool {
+        let mut working = self.paths.iter().filter(|path| path.state == PathState::Up && path.is_connected());
+        working.any(|path| {
+            path.working_lanes().next().is_some()
+                && spare.accepted.iter().all(|lun| path.accepted.contains(lun))
+        })
     }
 
     /// Sets the end of the slice. Where nothing is to do, there is none.
@@ -309,7 +335,7 @@ impl Driver {
         }
         self.tuning.slice_due = (!is_idle).then(|| self.slice_end(now));
         self.tuning.spare_due =
-            self.paths.iter().flat_map(Path::spare_until).filter(|until| *until > now).min();
+            self.paths.iter().filter_map(Path::spare_until).filter(|until| *until > now).min();
     }
 }
 
@@ -343,10 +369,20 @@ impl Path {
         self.lanes.iter().any(|lane| lane.is_spare() && is_busy(lane))
     }
 
-    /// When connections are to be logged out because they have been spare for long.
-    fn spare_until(&self) -> impl Iterator<Item = Instant> {
+    /// Whether its session could be logged out without a loss.
+    fn has_only_spare_lanes(&self) -> bool {
+        self.is_connected() && self.spare_lanes().count() > 0 && self.working_lanes().count() == 0
+    }
+
+    /// When it, or one of its connections, is to be logged out because that has been spare for long.
+    fn spare_until(&self) -> Option<Instant> {
         let spare = self.spare_lanes().filter_map(|lane| lane.spare_since);
-        spare.filter(|_| self.outlives_connections()).map(|since| since + SPARE_MAX)
+        let since = match (self.has_only_spare_lanes(), self.outlives_connections()) {
+            (true, _) => spare.max(),
+            (false, true) => spare.min(),
+            (false, false) => None,
+        };
+        since.map(|since| since + SPARE_MAX)
     }
 }
 

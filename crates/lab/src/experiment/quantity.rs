@@ -35,6 +35,14 @@ pub enum Quantity {
     OrderWaitMax,
     /// The total of the captured pauses within a command's data; the mean, in seconds.
     GapTime,
+    /// Ta as captured: from the first byte of a write's command to the last of its data, or from the first data of a read to
+    /// the last; the mean, in seconds.
+    CapturedTransferTime,
+    /// Tb as captured: the target's time; the mean, in seconds.
+    CapturedTargetTime,
+    /// Tc as captured: the initiator's time from a status to the next command, where nothing was outstanding in between; the
+    /// mean, in seconds.
+    CapturedInitiatorTime,
     /// Segments lost on the path in the direction of the data, at its queue or on the line; in both directions for a
     /// workload that reads and writes.
     Lost,
@@ -86,6 +94,9 @@ impl Quantity {
             Self::OrderWaitP99 => "order_wait_p99",
             Self::OrderWaitMax => "order_wait_max",
             Self::GapTime => "gap_time",
+            Self::CapturedTransferTime => "captured_transfer_time",
+            Self::CapturedTargetTime => "captured_target_time",
+            Self::CapturedInitiatorTime => "captured_initiator_time",
             Self::Lost => "lost",
             Self::Retransmitted => "retransmitted",
             Self::RetransmittedInRecovery => "retransmitted_in_recovery",
@@ -120,6 +131,9 @@ impl Quantity {
             Self::OrderWaitP99 => "wait for earlier commands at the target, 99th percentile",
             Self::OrderWaitMax => "longest wait for earlier commands at the target",
             Self::GapTime => "gaps in a command's data, as captured",
+            Self::CapturedTransferTime => "transfer of a command's data (Ta), as captured",
+            Self::CapturedTargetTime => "time at the target (Tb), as captured",
+            Self::CapturedInitiatorTime => "time at the initiator (Tc), as captured",
             Self::Lost => "lost on the data's way",
             Self::Retransmitted => "sent again",
             Self::RetransmittedInRecovery => "sent again in fast recovery",
@@ -157,7 +171,10 @@ impl Quantity {
             | Self::HostTime
             | Self::OrderWaitP99
             | Self::OrderWaitMax
-            | Self::GapTime => Unit::Seconds,
+            | Self::GapTime
+            | Self::CapturedTransferTime
+            | Self::CapturedTargetTime
+            | Self::CapturedInitiatorTime => Unit::Seconds,
             Self::Lost
             | Self::Retransmitted
             | Self::RetransmittedInRecovery
@@ -182,6 +199,14 @@ pub(super) const OF_SCSI: [Quantity; 7] = [
     Quantity::HostTime,
     Quantity::OrderWaitP99,
     Quantity::OrderWaitMax,
+];
+
+/// The quantities of captured SCSI commands.
+pub(super) const OF_CAPTURES: [Quantity; 4] = [
+    Quantity::GapTime,
+    Quantity::CapturedTransferTime,
+    Quantity::CapturedTargetTime,
+    Quantity::CapturedInitiatorTime,
 ];
 
 /// The quantities of the hosts that send data.

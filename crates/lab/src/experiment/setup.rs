@@ -3,7 +3,7 @@
 use super::beside_setup::BesideSetup;
 use super::document::SPAN_MAX;
 use super::overlay::lay;
-use super::quantity::{OF_LAWS, OF_SCSI, OF_SENDERS, OF_WINDOWS, Quantity};
+use super::quantity::{OF_CAPTURES, OF_LAWS, OF_SCSI, OF_SENDERS, OF_WINDOWS, Quantity};
 use super::request_model;
 use super::streams_setup::{StreamsEnd, StreamsSetup};
 use crate::capture::CaptureSetup;
@@ -365,7 +365,9 @@ impl Setup {
                 let is_shared = self.beside.is_some();
                 quantities.extend((is_shared || run.session.connections > 1).then_some(Quantity::Fairness));
                 quantities.extend(is_shared.then_some(Quantity::Share));
-                quantities.extend(self.capture.map(|_| Quantity::GapTime));
+                if self.capture.is_some() {
+                    quantities.extend(OF_CAPTURES);
+                }
             }
         }
         if self.compare_law {

@@ -115,7 +115,7 @@ const LATENESS_SHARE_MAX: f64 = 0.02;
 /// The best that an ordinary kernel's timers allow. The report shows its effect on a path of less than 10 ms.
 const LATENESS_FLOOR: Duration = Duration::from_micros(200);
 /// The share of the round trip for which the relay may once not look. Frames keep the times at which they arrived, so a gap
-/// only delays them, once; HyStart, which is the most sensitive to that, ends a slow start at an eighth (RFC 9406 §4.2).
+/// only delays them, once. `HyStart++` is the most sensitive to that: it ends a slow start at an eighth (RFC 9406 §4.2).
 const GAP_SHARE_MAX: f64 = 0.125;
 /// The best that an ordinary machine allows.
 const GAP_FLOOR: Duration = Duration::from_millis(1);

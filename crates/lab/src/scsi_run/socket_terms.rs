@@ -1,8 +1,9 @@
 //! Options of the sockets of a run.
 
 use super::ScsiRunError;
+use super::session_terms::Named;
 use crate::session_monitor::ConnectionSample;
-use framing::{Congestion, SocketOptions};
+use framing::{Congestion, SocketOptions, Threads};
 use initiator::Config;
 use netem::{Bytes, InvalidQuantity, Span};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub struct SocketTerms {
     pub paced: bool,
     /// `TCP_RTO_MIN_US`: the least retransmission timeout beyond the round trip.
     pub retransmission_timeout_min: Span,
+    /// The threads that move the bytes of connections: `"shared"`, or `"per-lane"`.
+    pub threads: Named<Threads>,
 }
 
 impl Default for SocketTerms {
@@ -36,6 +39,7 @@ impl Default for SocketTerms {
             unsent: UnsentLimit::default(),
             paced: ours.is_paced,
             retransmission_timeout_min: Span(ours.retransmission_timeout_min),
+            threads: Named(ours.threads),
         }
     }
 }
@@ -65,6 +69,7 @@ impl SocketTerms {
             unsent: self.unsent.into(),
             is_paced: self.paced,
             retransmission_timeout_min: self.retransmission_timeout_min.0,
+            threads: self.threads.0,
         }
     }
 
@@ -75,6 +80,7 @@ impl SocketTerms {
             receive_buffer: self.receive_buffer.map(whole),
             paced: Some(self.paced),
             retransmission_timeout_min_ms: u16::try_from(self.retransmission_timeout_min.0.as_millis()).ok(),
+            threads: self.threads.0,
         }
     }
 }

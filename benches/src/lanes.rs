@@ -1,0 +1,255 @@
+//! Measures split sessions, and threads for each direction, beside ordinary connections where the processor is the limit
+//! (paper 001, figures 5 to 7): both ends on this machine's loopback interface, each on one core.
+//!
+//! Started by `benches/lanes`.
+
+#![forbid(unsafe_code)]
+
+mod machine;
+
+use anyhow::{Context, ensure};
+use clap::Parser;
+use lab::Namespace;
+use observe::statistics::Sample;
+use ropewalk_interop::{PATIENCE, Program, Ropewalk, binary, summary};
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Measure lanes and threads; write a report.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Try everything once, briefly.
+    #[arg(long)]
+    quick: bool,
+    /// How often everything is measured; the report has medians.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// How long one measurement takes, in seconds.
+    #[arg(long, default_value_t = 2)]
+    seconds: u64,
+    /// The report's file.
+    #[arg(long, default_value = "benches/LANES.md")]
+    report: PathBuf,
+}
+
+/// A way to connect.
+struct Arm {
+    name: &'static str,
+    connections: u16,
+    lanes: &'static str,
+    threads: &'static str,
+}
+
+const fn arm(name: &'static str, connections: u16, lanes: &'static str, threads: &'static str) -> Arm {
+    Arm { name, connections, lanes, threads }
+}
+
+/// The first is what the others are compared with. Paper 001 compared it with the fourth.
+const ARMS: [Arm; 7] = [
+    arm("one connection", 1, "whole", "shared"),
+    arm("one connection, threads", 1, "whole", "per-lane"),
+    arm("split", 1, "split", "shared"),
+    arm("split, threads", 1, "split", "per-lane"),
+    arm("split3", 1, "split3", "shared"),
+    arm("two connections", 2, "whole", "shared"),
+    arm("two connections, threads", 2, "whole", "per-lane"),
+];
+
+/// The cores of the target and of the client.
+#[derive(Clone, Copy)]
+struct Cores {
+    target: &'static str,
+    client: &'static str,
+}
+
+const ONE_EACH: Cores = Cores { target: "0", client: "1" };
+const BOTH: Cores = Cores { target: "0,1", client: "0,1" };
+
+/// What the client does.
+#[derive(Clone, Copy)]
+struct Work {
+    way: &'static str,
+    request: &'static str,
+    depth: u32,
+    seconds: u64,
+}
+
+/// The result of one run.
+struct Run {
+    megabytes_per_second: f64,
+    requests_per_second: f64,
+    /// The shares of a core that the ends used.
+    target_load: f64,
+    client_load: f64,
+}
+
+/// The MTUs of the paper's frames.
+const MTUS: [u32; 3] = [1500, 3000, 9000];
+/// The paper's effective queue.
+const DEPTH: u32 = 8;
+const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+const DISK: &str = "0=ram:256M";
+const CONGESTION: &str = "cubic";
+
+fn main() -> anyhow::Result<()> {
+    let mut options = Options::parse();
+    if options.quick {
+        (options.rounds, options.seconds) = (1, 1);
+    }
+    // Its children are inside, too.
+    let report = Namespace::new()?.run(|| measure(&options))??;
+    fs::write(&options.report, report).with_context(|| format!("writing {}", options.report.display()))
+}
+
+fn measure(options: &Options) -> anyhow::Result<String> {
+    let mut report = format!(
+        "# Lanes and threads where the processor is the limit\n\n\
+         Written by `benches/lanes`, built from commit {}, on {}: {}. Medians of {} rounds of {} s, in which the ways \
+         take turns; in brackets the smallest and the largest. Both ends are on the loopback interface of a network \
+         namespace, without segmentation offloads; {CONGESTION}; target `ram:`. Gains are against one connection in the \
+         same round.\n",
+        machine::commit(),
+        machine::today()?,
+        machine::describe()?,
+        options.rounds,
+        options.seconds,
+    );
+    for mtu in MTUS {
+        set_mtu(mtu, Offloads::Off)?;
+        report += &bulk(options, ONE_EACH, &format!("Frames of {mtu} bytes, each end on a core of its own"))?;
+    }
+    report += &small(options)?;
+    set_mtu(65_536, Offloads::On)?;
+    report += &bulk(options, BOTH, "Offloaded segments, both ends on both cores")?;
+    Ok(report)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Offloads {
+    On,
+    Off,
+}
+
+fn set_mtu(mtu: u32, offloads: Offloads) -> anyhow::Result<()> {
+    let segments = if offloads == Offloads::On { "65535" } else { "1" };
+    let mut command = Command::new("ip");
+    command.args(["link", "set", "lo", "up", "mtu", &mtu.to_string(), "gso_max_segs", segments]);
+    ensure!(command.status().context("no ip(8): install iproute2")?.success(), "{command:?} failed");
+    Ok(())
+}
+
+/// Requests of 128 KiB, reading and writing (figures 5 and 6).
+fn bulk(options: &Options, cores: Cores, title: &str) -> anyhow::Result<String> {
+    let mut text = format!(
+        "\n## {title}\n\nSequential requests of 128 KiB, {DEPTH} at a time.\n\n\
+         | way | connections | MB/s | gain | target's cores | client's cores |\n|---|---|---:|---:|---:|---:|\n"
+    );
+    for way in ["read", "write"] {
+        let work = Work { way, request: "128K", depth: DEPTH, seconds: options.seconds };
+        let all = rounds(options.rounds, work, cores)?;
+        for (arm, runs) in ARMS.iter().zip(&all) {
+            let median = |of: fn(&Run) -> f64| median(runs, of);
+            let gain = gain(runs, &all[0], |run| run.megabytes_per_second)?;
+            writeln!(
+                text,
+                "| {way} | {} | {:.0} | {gain} | {:.2} | {:.2} |",
+                arm.name,
+                median(|run| run.megabytes_per_second)?,
+                median(|run| run.target_load)?,
+                median(|run| run.client_load)?,
+            )?;
+        }
+    }
+    println!("{text}");
+    Ok(text)
+}
+
+/// Requests of 1 KiB (figure 7).
+fn small(options: &Options) -> anyhow::Result<String> {
+    set_mtu(1500, Offloads::Off)?;
+    let mut text = String::from(
+        "\n## Small requests, each end on a core of its own\n\nReads of 1 KiB, thousands per second, frames of 1500 bytes. The \
+         columns are requests outstanding.\n\n| connections |",
+    );
+    DEPTHS.iter().try_for_each(|depth| write!(text, " {depth} |"))?;
+    writeln!(text, "\n|---|{}", "---:|".repeat(DEPTHS.len()))?;
+    let by_depth: Vec<Vec<Vec<Run>>> = DEPTHS
+        .iter()
+        .map(|depth| {
+            let work = Work { way: "read", request: "1K", depth: *depth, seconds: options.seconds };
+            rounds(options.rounds, work, ONE_EACH)
+        })
+        .collect::<anyhow::Result<_>>()?;
+    for (at, arm) in ARMS.iter().enumerate() {
+        write!(text, "| {} |", arm.name)?;
+        for runs in &by_depth {
+            write!(text, " {:.1} |", median(&runs[at], |run| run.requests_per_second)? / 1e3)?;
+        }
+        writeln!(text)?;
+    }
+    println!("{text}");
+    Ok(text)
+}
+
+fn median(runs: &[Run], of: impl Fn(&Run) -> f64) -> anyhow::Result<f64> {
+    Ok(Sample::of(runs.iter().map(of)).context("no run")?.median())
+}
+
+/// The gain over what was measured in the same rounds.
+fn gain(runs: &[Run], others: &[Run], of: impl Fn(&Run) -> f64) -> anyhow::Result<String> {
+    let ratios = runs.iter().zip(others).map(|(run, other)| of(run) / of(other));
+    let ratios = Sample::of(ratios).context("no run")?;
+    Ok(format!("{:.2} ({:.2}–{:.2})", ratios.median(), ratios.min(), ratios.max()))
+}
+
+/// The runs of each arm.
+fn rounds(rounds: usize, work: Work, cores: Cores) -> anyhow::Result<Vec<Vec<Run>>> {
+    let serve = |threads: &str| {
+        let server = Ropewalk::serve_with(&[DISK], 1, &["--threads", threads, "--congestion", CONGESTION])?;
+        pin(&server.program, cores.target)?;
+        anyhow::Ok(server)
+    };
+    let servers = [("shared", serve("shared")?), ("per-lane", serve("per-lane")?)];
+    let mut all: Vec<Vec<Run>> = ARMS.iter().map(|_| Vec::new()).collect();
+    for _ in 0..rounds {
+        for (arm, runs) in ARMS.iter().zip(&mut all) {
+            let server = servers.iter().find(|(threads, _)| *threads == arm.threads);
+            let (_, server) = server.context("no such threads")?;
+            runs.push(run(arm, server, work, cores.client)?);
+        }
+    }
+    Ok(all)
+}
+
+/// Confines a process and the threads that it starts later.
+fn pin(program: &Program, cores: &str) -> anyhow::Result<()> {
+    let mut command = Command::new("taskset");
+    command.args(["-a", "-p", "-c", cores, &program.pid().to_string()]);
+    ensure!(command.output()?.status.success(), "{command:?} failed");
+    Ok(())
+}
+
+fn run(arm: &Arm, server: &Ropewalk, work: Work, cores: &str) -> anyhow::Result<Run> {
+    let mut command = Command::new("taskset");
+    command.args(["-c", cores]).arg(binary()?).args(["bench", &server.url(0), "--json"]);
+    command.args(["--rw", work.way, "--request-size", work.request, "--requests", &work.depth.to_string()]);
+    command.args(["--runtime", &format!("{}s", work.seconds), "--congestion", CONGESTION]);
+    command.args(["--connections", &arm.connections.to_string(), "--lanes", arm.lanes]);
+    command.args(["--threads", arm.threads, "--destroy-data"]);
+    let before = server.program.cpu_seconds()?;
+    let mut client = Program::start(&mut command)?;
+    let status = client.finish(PATIENCE)?;
+    let lines = client.lines();
+    ensure!(status.success(), "{command:?}: {status}: {lines:#?}");
+    let summary = summary(&lines)?;
+    let number = |key: &str| summary[key].as_f64().with_context(|| format!("no {key} in {summary}"));
+    let seconds = number("seconds")?;
+    Ok(Run {
+        megabytes_per_second: number("bytes")? / seconds / 1e6,
+        requests_per_second: number("requests_per_second")?,
+        target_load: (server.program.cpu_seconds()? - before) / seconds,
+        client_load: client.cpu_seconds()? / seconds,
+    })
+}
