@@ -11,8 +11,9 @@ use crate::{
     beginning, growth, isid, supervisor,
 };
 use block::Slab;
-use futures_util::future::join_all;
+use futures_util::future::{self, Either, join_all};
 use session::parameters::MAX_CONNECTIONS;
+use std::pin::pin;
 use std::sync::Arc;
 
 /// One target, over one or more iSCSI sessions ("paths") of one or more connections each.
@@ -85,7 +86,12 @@ impl Target {
             early.end();
         });
         let first = shared.add_path(layout.portals_from(0), layout.connections_per_session);
-        supervisor::open_first(&shared, first).await?;
+        // Deadlines count from the first login on: a session that is given up may wait for its target to close connections.
+        let opened = pin!(supervisor::open_first(&shared, first));
+        match future::select(opened, pin!(timer::run(Arc::clone(&shared)))).await {
+            Either::Left((opened, _)) => opened?,
+            Either::Right(((), opened)) => opened.await?,
+        }
         shared.environment.spawn(timer::run(Arc::clone(&shared)));
         shared.environment.spawn(supervisor::run(Arc::clone(&shared), first));
         shared.with(Driver::begin);

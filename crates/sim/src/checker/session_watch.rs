@@ -362,7 +362,12 @@ impl SessionWatch {
     ) -> Result<(), String> {
         let Some(function) = self.functions.get(&pdu.itt) else { return Ok(()) };
         match function.function {
-            TaskManagementFunction::TaskReassign => {}
+            // It has forgotten the task with the connection of its status, after Time2Retain.
+            TaskManagementFunction::TaskReassign => {
+                if pdu.outcome == TaskManagementOutcome::TaskDoesNotExist {
+                    self.end_task(function.referenced_task);
+                }
+            }
             TaskManagementFunction::AbortTask => {
                 if has_aborted(pdu.outcome)
                     && let Some(task) = self.tasks.get_mut(&function.referenced_task)

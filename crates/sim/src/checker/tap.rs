@@ -23,7 +23,7 @@ use pdu::{
 use scsi::Outcome;
 use session::parameters::{Established, Identity, LaneRole, SessionType};
 use session::target::Command;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// One session from its leading login to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,6 +58,8 @@ pub struct Tap {
     dialed: NumberMap<ConnectionId, NumberMap<SessionKey, CmdSn>>,
     /// The next status of lanes that are established at their target only.
     early: NumberMap<ConnectionId, StatSn>,
+    /// Sessions that an initiator was told of by a target that had died by then. Nobody watches them.
+    unwatched: HashSet<TargetSession>,
     violation: Option<Violation>,
     rejects: RejectWatch,
     /// What becomes of the PDUs that targets have sent and that have not arrived.
@@ -92,6 +94,9 @@ impl Tap {
         cmd_sn: CmdSn,
     ) {
         let Some(key) = self.by_tsih.get(&session) else {
+            if self.unwatched.contains(&session) {
+                return;
+            }
             return self.violate("a login asks for a session that no target has begun");
         };
         let next = self.dialed.remove(&connection).and_then(|next| next.get(key).copied());
@@ -127,8 +132,9 @@ impl Tap {
         // may have the number. The answer told a window all the same, to the session that it is joined to.
         let Some(key) = self.admitted.get(&connection).copied() else {
             let present = self.of_port.get(&port).and_then(|key| self.sessions.get_mut(key));
-            if let Some(present) = present.filter(|present| present.known_as == known_as) {
-                present.hear_window(established.window.max_cmd_sn);
+            match present.filter(|present| present.known_as == known_as) {
+                Some(present) => present.hear_window(established.window.max_cmd_sn),
+                None => drop(self.unwatched.insert(known_as)),
             }
             return;
         };
