@@ -80,7 +80,7 @@ struct Work {
 struct Run {
     megabytes_per_second: f64,
     requests_per_second: f64,
-    /// The shares of a core that the ends used.
+    /// The shares of a core that the ends used, with the login.
     target_load: f64,
     client_load: f64,
 }
@@ -106,10 +106,11 @@ fn main() -> anyhow::Result<()> {
 fn measure(options: &Options) -> anyhow::Result<String> {
     let mut report = format!(
         "# Lanes and threads where the processor is the limit\n\n\
-         Written by `benches/lanes`, built from commit {}, on {}: {}. Medians of {} rounds of {} s, in which the ways \
-         take turns; in brackets the smallest and the largest. Both ends are on the loopback interface of a network \
-         namespace, without segmentation offloads; {CONGESTION}; target `ram:`. Gains are against one connection in the \
-         same round.\n",
+         Written by `benches/lanes`, built from commit {}, on {}: {}. Medians of {} rounds of {} s. In each round the arms \
+         take turns, and each round begins with another one. Ratios are to one connection in the same round, in brackets \
+         the smallest and the largest. Both ends are on the loopback interface of a network namespace, {CONGESTION}, target \
+         `ram:`. On loopback the sender's core also does the kernel's work for the receiver. The shares of cores include \
+         the login.\n",
         machine::commit(),
         machine::today()?,
         machine::describe()?,
@@ -118,11 +119,15 @@ fn measure(options: &Options) -> anyhow::Result<String> {
     );
     for mtu in MTUS {
         set_mtu(mtu, Offloads::Off)?;
-        report += &bulk(options, ONE_EACH, &format!("Frames of {mtu} bytes, each end on a core of its own"))?;
+        report += &bulk(
+            options,
+            ONE_EACH,
+            &format!("Frames of {mtu} bytes without offloads, each end on a core of its own"),
+        )?;
     }
     report += &small(options)?;
     set_mtu(65_536, Offloads::On)?;
-    report += &bulk(options, BOTH, "Offloaded segments, both ends on both cores")?;
+    report += &bulk(options, BOTH, "Frames of 64 KiB with segmentation offloads, both ends on both cores")?;
     Ok(report)
 }
 
@@ -144,17 +149,17 @@ fn set_mtu(mtu: u32, offloads: Offloads) -> anyhow::Result<()> {
 fn bulk(options: &Options, cores: Cores, title: &str) -> anyhow::Result<String> {
     let mut text = format!(
         "\n## {title}\n\nSequential requests of 128 KiB, {DEPTH} at a time.\n\n\
-         | way | connections | MB/s | gain | target's cores | client's cores |\n|---|---|---:|---:|---:|---:|\n"
+         | I/O | connections | MB/s | ratio | target's cores | client's cores |\n|---|---|---:|---:|---:|---:|\n"
     );
     for way in ["read", "write"] {
         let work = Work { way, request: "128K", depth: DEPTH, seconds: options.seconds };
         let all = rounds(options.rounds, work, cores)?;
         for (arm, runs) in ARMS.iter().zip(&all) {
             let median = |of: fn(&Run) -> f64| median(runs, of);
-            let gain = gain(runs, &all[0], |run| run.megabytes_per_second)?;
+            let ratio = ratio(runs, &all[0], |run| run.megabytes_per_second)?;
             writeln!(
                 text,
-                "| {way} | {} | {:.0} | {gain} | {:.2} | {:.2} |",
+                "| {way} | {} | {:.0} | {ratio} | {:.2} | {:.2} |",
                 arm.name,
                 median(|run| run.megabytes_per_second)?,
                 median(|run| run.target_load)?,
@@ -185,7 +190,9 @@ fn small(options: &Options) -> anyhow::Result<String> {
     for (at, arm) in ARMS.iter().enumerate() {
         write!(text, "| {} |", arm.name)?;
         for runs in &by_depth {
-            write!(text, " {:.1} |", median(&runs[at], |run| run.requests_per_second)? / 1e3)?;
+            let rates =
+                Sample::of(runs[at].iter().map(|run| run.requests_per_second / 1e3)).context("no run")?;
+            write!(text, " {:.1} ({:.1}–{:.1}) |", rates.median(), rates.min(), rates.max())?;
         }
         writeln!(text)?;
     }
@@ -197,8 +204,8 @@ fn median(runs: &[Run], of: impl Fn(&Run) -> f64) -> anyhow::Result<f64> {
     Ok(Sample::of(runs.iter().map(of)).context("no run")?.median())
 }
 
-/// The gain over what was measured in the same rounds.
-fn gain(runs: &[Run], others: &[Run], of: impl Fn(&Run) -> f64) -> anyhow::Result<String> {
+/// The ratio to what was measured in the same rounds.
+fn ratio(runs: &[Run], others: &[Run], of: impl Fn(&Run) -> f64) -> anyhow::Result<String> {
     let ratios = runs.iter().zip(others).map(|(run, other)| of(run) / of(other));
     let ratios = Sample::of(ratios).context("no run")?;
     Ok(format!("{:.2} ({:.2}–{:.2})", ratios.median(), ratios.min(), ratios.max()))
@@ -213,8 +220,9 @@ fn rounds(rounds: usize, work: Work, cores: Cores) -> anyhow::Result<Vec<Vec<Run
     };
     let servers = [("shared", serve("shared")?), ("per-lane", serve("per-lane")?)];
     let mut all: Vec<Vec<Run>> = ARMS.iter().map(|_| Vec::new()).collect();
-    for _ in 0..rounds {
-        for (arm, runs) in ARMS.iter().zip(&mut all) {
+    for round in 0..rounds {
+        for at in (0..ARMS.len()).map(|turn| (round + turn) % ARMS.len()) {
+            let (arm, runs) = (&ARMS[at], &mut all[at]);
             let server = servers.iter().find(|(threads, _)| *threads == arm.threads);
             let (_, server) = server.context("no such threads")?;
             runs.push(run(arm, server, work, cores.client)?);

@@ -86,7 +86,8 @@ impl Target {
             early.end();
         });
         let first = shared.add_path(layout.portals_from(0), layout.connections_per_session);
-        // Deadlines count from the first login on: a session that is given up may wait for its target to close connections.
+        // The timer runs during the first login, too: a session that is given up waits for its target to close its
+        // connections, and only a deadline ends that.
         let opened = pin!(supervisor::open_first(&shared, first));
         match future::select(opened, pin!(timer::run(Arc::clone(&shared)))).await {
             Either::Left((opened, _)) => opened?,

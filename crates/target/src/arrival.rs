@@ -9,6 +9,7 @@ use session::login::target::Login;
 use session::parameters::{Established, SessionParameters, SessionType};
 use session::seam::LaneLoss;
 use session::target::Applicant;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -55,7 +56,10 @@ pub(crate) async fn serve(shard: Rc<Shard>, arrival: Arrival) {
     match (placed, established) {
         (Ok(driver), Some(established)) if sent => {
             log_admission(&driver, &established, peer);
-            carry(&shard, &driver, socket, &established, peer).await;
+            if let Err(error) = carry(&shard, &driver, socket, &established, peer).await {
+                tracing::error!(%peer, initiator, %error, "a connection could not begin");
+                driver.forget_applicant(&applicant);
+            }
         }
         (Ok(driver), _) => {
             tracing::warn!(%peer, initiator, reason = "it went away at the end of its login", "connection lost");
@@ -68,18 +72,19 @@ pub(crate) async fn serve(shard: Rc<Shard>, arrival: Arrival) {
 }
 
 /// Carries a connection until it ends.
+///
+/// # Errors
+/// It could not begin: it is closed already, or the system has no threads or descriptors for it.
 async fn carry(
     shard: &Shard,
     driver: &Rc<SessionDriver>,
     socket: Socket,
     established: &Established,
     peer: SocketAddr,
-) {
+) -> io::Result<()> {
     let cid = established.cid;
     let stream = socket.into_inner();
-    let Ok(portal) = stream.local_addr() else {
-        return driver.node().lane_closed(driver.tsih(), cid);
-    };
+    let portal = stream.local_addr()?;
     if let Some(congestion) = &shard.socket.congestion {
         let session = (&established.identity.target_name, driver.tsih());
         let group = group_of(session, (portal, peer.ip()));
@@ -88,19 +93,17 @@ async fn carry(
             tracing::warn!(%peer, %error, "a socket option was refused");
         }
     }
-    let observer = shard.observer.as_ref().map(|observer| observer.connected(stream.as_fd(), established));
-    let wire = match transport::wire(stream, shard.socket.threads) {
-        Ok(wire) => wire,
-        Err(error) => {
-            tracing::error!(%peer, %error, "no threads for a connection");
-            return driver.node().lane_closed(driver.tsih(), cid);
-        }
-    };
+    let observer = shard.observer.as_ref();
+    let watched = observer.map(|_| stream.as_fd().try_clone_to_owned()).transpose()?;
+    let wire = transport::wire(stream, shard.socket.threads)?;
+    let observer =
+        observer.zip(watched).map(|(observer, socket)| observer.connected(socket.as_fd(), established));
     let lane = driver.add_lane(established, portal);
     let mut connection = Connection::new(lane, wire, &established.connection).watched_by(observer);
     let end = driver.carry(&mut connection).await;
     log_end(driver, (lane, cid), peer, &end);
     driver.part_with(connection, cid, &end).await;
+    Ok(())
 }
 
 fn log_end(driver: &SessionDriver, (lane, cid): (LaneId, Cid), peer: SocketAddr, end: &End) {

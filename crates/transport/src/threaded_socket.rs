@@ -1,7 +1,8 @@
 //! A TCP socket with a thread for each direction, as a [`Wire`] (paper 001).
 //!
-//! Each thread waits in its system call, and one ring of bytes joins it to the thread that runs the protocol. That one
-//! still checks digests, because only it knows where PDUs begin. The rings cost two copies of all data.
+//! Each thread waits in its system call, and one ring of bytes joins it to the thread that runs the protocol. The
+//! protocol's thread still checks digests, because only it knows where PDUs begin. The rings cost one more copy of what is
+//! sent, and two of what is received.
 
 use crate::path_sample::path_sample;
 use crate::{congestion_of, send_queue, socket_options};
@@ -11,19 +12,19 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use socket2::SockRef;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// What one direction may hold. Data to be sent can no longer be placed on another connection.
+/// The capacity of a ring.
 const RING_BYTES: usize = 256 << 10;
 
 /// The most bytes of one system call.
 const CALL_BYTES: usize = 64 << 10;
 
-/// A thread that cannot send looks so often whether it still should.
+/// How often a blocked sender checks whether to go on.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A TCP socket that two threads of its own work.
@@ -34,6 +35,8 @@ pub(crate) struct ThreadedSocket {
     receiver: Worker,
     outgoing: Producer<u8>,
     sender: Worker,
+    /// The most bytes that may wait for the sending thread: what waits can no longer be placed on another connection.
+    waiting_bytes_max: AtomicUsize,
 }
 
 /// A thread as the protocol's sees it.
@@ -52,7 +55,7 @@ struct Direction {
     end: OnceLock<Result<(), io::Error>>,
     /// No more will be put into the ring.
     is_closing: AtomicBool,
-    /// Nobody waits for the rest to be sent.
+    /// The connection is gone: nobody waits for the rest.
     is_dropped: AtomicBool,
 }
 
@@ -76,7 +79,14 @@ impl ThreadedSocket {
                 return Err(error);
             }
         };
-        Ok(Self { stream, incoming, receiver, outgoing, sender })
+        Ok(Self {
+            stream,
+            incoming,
+            receiver,
+            outgoing,
+            sender,
+            waiting_bytes_max: AtomicUsize::new(RING_BYTES),
+        })
     }
 
     fn take(&mut self, to: &mut [IoSliceMut<'_>]) -> usize {
@@ -92,11 +102,13 @@ impl ThreadedSocket {
     }
 
     fn put(&mut self, from: &[IoSlice<'_>]) -> usize {
+        let mut room = self.waiting_bytes_max.load(Ordering::Relaxed).saturating_sub(self.waiting_bytes());
         let mut put = 0;
         for slice in from {
-            let (pushed, rest) = self.outgoing.push_partial_slice(slice);
+            let (pushed, _) = self.outgoing.push_partial_slice(&slice[..slice.len().min(room)]);
             put += pushed.len();
-            if !rest.is_empty() {
+            room -= pushed.len();
+            if pushed.len() < slice.len() {
                 break;
             }
         }
@@ -111,7 +123,8 @@ impl ThreadedSocket {
 
 impl Wire for ThreadedSocket {
     fn poll_read(&mut self, cx: &mut Context<'_>, to: &mut [IoSliceMut<'_>]) -> Poll<io::Result<usize>> {
-        // Bytes may come between a look and the registration, and the last ones before the end that they are told with.
+        // Bytes may arrive between look and registration, so it looks twice. The end is read first, because it is set
+        // after the last bytes.
         for is_registered in [false, true] {
             let end = self.receiver.shared.end();
             let taken = self.take(to);
@@ -146,22 +159,27 @@ impl Wire for ThreadedSocket {
         Poll::Pending
     }
 
-    fn poll_close(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.sender.close();
-        Poll::Ready(Ok(()))
+        self.sender.shared.protocol.register(cx.waker());
+        self.sender.shared.end().map_or(Poll::Pending, Poll::Ready)
     }
 
     fn unacknowledged_bytes(&self) -> io::Result<u64> {
-        Ok(send_queue::unacknowledged_bytes(&self.stream)? + self.waiting_bytes() as u64)
+        // In this order, what moves meanwhile is counted twice rather than not at all.
+        let waiting_bytes = self.waiting_bytes() as u64;
+        Ok(send_queue::unacknowledged_bytes(&self.stream)? + waiting_bytes)
     }
 
     fn sample(&self) -> Option<PathSample> {
-        let sample = path_sample(&self.stream).ok()?;
         let waiting_bytes = u32::try_from(self.waiting_bytes()).unwrap_or(u32::MAX);
+        let sample = path_sample(&self.stream).ok()?;
         Some(PathSample { unsent_bytes: sample.unsent_bytes.saturating_add(waiting_bytes), ..sample })
     }
 
     fn limit_unsent(&self, bytes: u32) {
+        let most = usize::try_from(bytes).unwrap_or(usize::MAX).clamp(1, RING_BYTES);
+        self.waiting_bytes_max.store(most, Ordering::Relaxed);
         // Without the limit the kernel keeps more, and placement decides about less.
         let _ = SockRef::from(&self.stream).set_tcp_notsent_lowat(bytes);
     }
@@ -175,9 +193,11 @@ impl Wire for ThreadedSocket {
 impl Drop for ThreadedSocket {
     /// What was written is still sent, as far as the peer takes it soon.
     fn drop(&mut self) {
-        self.sender.shared.is_dropped.store(true, Ordering::Release);
+        for worker in [&self.sender, &self.receiver] {
+            worker.shared.is_dropped.store(true, Ordering::Release);
+        }
         self.sender.close();
-        // It ends the other thread's wait for bytes.
+        // The receiving thread waits for bytes, or for room for them.
         let _ = self.stream.shutdown(Shutdown::Read);
         self.receiver.thread.unpark();
     }
@@ -198,6 +218,10 @@ impl Worker {
 }
 
 impl Direction {
+    fn is_dropped(&self) -> bool {
+        self.is_dropped.load(Ordering::Acquire)
+    }
+
     fn end(&self) -> Option<io::Result<()>> {
         self.end.get().map(|end| end.as_ref().copied().map_err(same))
     }
@@ -217,7 +241,7 @@ fn same(error: &io::Error) -> io::Error {
 /// Fills the ring from the socket until either ends.
 fn receive(mut stream: &TcpStream, mut to: Producer<u8>, shared: &Direction) {
     let mut bytes = vec![0; CALL_BYTES];
-    while !to.is_abandoned() {
+    while !shared.is_dropped() {
         match stream.read(&mut bytes) {
             Ok(0) => return shared.finish(Ok(())),
             Ok(count) => pass_on(&bytes[..count], &mut to, shared),
@@ -229,7 +253,7 @@ fn receive(mut stream: &TcpStream, mut to: Producer<u8>, shared: &Direction) {
 
 /// Puts all of it into the ring, as room comes.
 fn pass_on(mut bytes: &[u8], to: &mut Producer<u8>, shared: &Direction) {
-    while !bytes.is_empty() && !to.is_abandoned() {
+    while !bytes.is_empty() && !shared.is_dropped() {
         let (pushed, rest) = to.push_partial_slice(bytes);
         if pushed.is_empty() {
             thread::park();
@@ -247,14 +271,12 @@ fn send(stream: &TcpStream, mut from: Consumer<u8>, shared: &Direction) {
         let is_closing = shared.is_closing.load(Ordering::Acquire);
         let count = from.slots().min(CALL_BYTES);
         if count > 0 {
-            if let Err(error) = send_once(stream, &mut from, count) {
-                let is_in_vain = shared.is_dropped.load(Ordering::Acquire);
-                let is_patient = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
-                if is_in_vain || !is_patient {
-                    return shared.finish(Err(error));
-                }
+            match send_once(stream, &mut from, count) {
+                Ok(()) => shared.protocol.wake(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock && !shared.is_dropped() => {}
+                Err(error) => return shared.finish(Err(error)),
             }
-            shared.protocol.wake();
         } else if is_closing {
             return shared.finish(stream.shutdown(Shutdown::Write));
         } else {

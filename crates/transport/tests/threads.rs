@@ -84,3 +84,26 @@ async fn bytes_that_came_before_the_end_are_read_before_it() {
     let (arrived, ()) = tokio::join!(reading, sending);
     assert!(arrived == sent);
 }
+
+#[tokio::test]
+async fn a_connection_that_is_dropped_unread_is_closed() {
+    let (near, mut far) = connection().await;
+    // More than the ring and both sockets hold: it fails if all descriptors of the other end are closed, and else never ends.
+    let flood = numbered(64 << 20);
+    let mut flooding = pin!(tokio::io::AsyncWriteExt::write_all(&mut far, &flood));
+    assert!(poll_fn(|cx| Poll::Ready(flooding.as_mut().poll(cx).is_pending())).await);
+    drop(near);
+    assert!(flooding.await.is_err());
+}
+
+#[tokio::test]
+async fn a_closed_connection_has_sent_everything() {
+    let (mut near, mut far) = connection().await;
+    let written = numbered(200_000);
+    write(&mut *near, &written).await.unwrap();
+    let mut arrived = Vec::new();
+    let (closed, read) = tokio::join!(poll_fn(|cx| near.poll_close(cx)), far.read_to_end(&mut arrived));
+    closed.unwrap();
+    read.unwrap();
+    assert!(arrived == written);
+}

@@ -276,11 +276,11 @@ impl Driver {
         path.state = if is_over { PathState::Gone } else { PathState::Connecting };
         path.ring();
         self.paths_changed = true;
-        let heir = self.paths.iter().find(|path| path.is_connected()).map(|path| path.id);
-        for unit in self.units.values_mut() {
-            match heir {
+        let connected = || self.paths.iter().filter(|path| path.is_connected());
+        for (lun, unit) in &mut self.units {
+            match connected().find(|path| path.accepted.contains(lun)) {
                 // If this end did not ask for the logout, the target did, perhaps to restart.
-                Some(heir) if orderly && asked => unit.durability.hand_over(id, heir),
+                Some(heir) if orderly && asked => unit.durability.hand_over(id, heir.id),
                 _ => unit.durability.nexus_lost(id),
             }
         }

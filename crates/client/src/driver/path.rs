@@ -410,7 +410,7 @@ impl Path {
     /// Whether nothing waits for its session, and nothing that it has begun is unfinished.
     pub(super) fn is_at_rest(&self) -> bool {
         let is_waited_for = !self.own.is_empty() || !self.held.is_empty() || !self.stranded.is_empty();
-        let is_busy = !self.tasks.is_empty() || !self.functions.is_empty();
+        let is_busy = !self.tasks.is_empty() || !self.functions.is_empty() || !self.vacancies.is_empty();
         self.state == PathState::Up && !is_waited_for && !is_busy && self.doubted.is_empty()
     }
 

@@ -15,6 +15,9 @@ use std::cmp::{Ordering, Reverse};
 /// A spare connection is logged out after this time.
 const SPARE_MAX: Duration = Duration::from_secs(60);
 
+/// The most sessions that are logged out because they are spare. Each path is kept when its session is gone.
+const RETIRED_SESSIONS_MAX: u64 = 64;
+
 /// The most decisions that are kept, the first ones.
 const DECISIONS_MAX: usize = 1024;
 
@@ -304,27 +307,31 @@ impl Driver {
     }
 
     fn log_out_spare_sessions(&mut self, now: Instant) {
-        if self.is_logging_in() || self.units.values().any(|unit| unit.reservation.is_some()) {
+        let is_short = self.working_lanes().count() < self.tuning.wanted;
+        let is_reserved = self.units.values().any(|unit| unit.reservation.is_some());
+        if is_short || is_reserved || self.is_logging_in() || self.retired_sessions >= RETIRED_SESSIONS_MAX {
             return;
         }
         let is_old = |path: &&Path| path.spare_until().is_some_and(|until| now >= until);
         let spare = self.paths.iter().filter(|path| path.has_only_spare_lanes() && path.is_at_rest());
-        let spare = spare.filter(is_old).filter(|path| self.has_working_heir(path));
-        let spare: Vec<PathId> = spare.map(|path| path.id).collect();
-        for id in spare {
-            tracing::info!(path = %id, "all its connections have been spare for long");
-            self.paths[id].log_out(now);
-            self.retired_sessions += 1;
-        }
+        let retired = spare.filter(is_old).find_map(|path| Some((path.id, self.heir_of(path)?)));
+        let Some((id, heir)) = retired else { return };
+        tracing::info!(path = %id, "all its connections have been spare for long");
+        // Nothing is outstanding, so the cache has all that was written over it. Another path can flush that already.
+        self.units.values_mut().for_each(|unit| unit.durability.hand_over(id, heir));
+        self.paths[id].log_out(now);
+        self.retired_sessions += 1;
     }
 
-    /// Whether other paths, with connections that work, lead to each unit that this one leads to.
-    fn has_working_heir(&self, spare: &Path) -> bool {
-        let mut working = self.paths.iter().filter(|path| path.state == PathState::Up && path.is_connected());
-        working.any(|path| {
-            path.working_lanes().next().is_some()
-                && spare.accepted.iter().all(|lun| path.accepted.contains(lun))
-        })
+    /// Another path that works, to the same portal group and to each unit that this one leads to. A session of another
+    /// group is kept: it is a way of its own.
+    fn heir_of(&self, spare: &Path) -> Option<PathId> {
+        let works = |path: &&Path| path.state == PathState::Up && path.working_lanes().next().is_some();
+        let leads_there = |path: &&Path| {
+            let is_of_group = path.portals.tag() == spare.portals.tag();
+            is_of_group && spare.accepted.iter().all(|lun| path.accepted.contains(lun))
+        };
+        self.paths.iter().filter(works).find(leads_there).map(|path| path.id)
     }
 
     /// Sets the end of the slice. Where nothing is to do, there is none.
@@ -369,7 +376,7 @@ impl Path {
         self.lanes.iter().any(|lane| lane.is_spare() && is_busy(lane))
     }
 
-    /// Whether its session could be logged out without a loss.
+    /// Whether all its open connections are spare.
     fn has_only_spare_lanes(&self) -> bool {
         self.is_connected() && self.spare_lanes().count() > 0 && self.working_lanes().count() == 0
     }

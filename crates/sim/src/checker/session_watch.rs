@@ -362,10 +362,12 @@ impl SessionWatch {
     ) -> Result<(), String> {
         let Some(function) = self.functions.get(&pdu.itt) else { return Ok(()) };
         match function.function {
-            // It has forgotten the task with the connection of its status, after Time2Retain.
+            // The target dropped the task when Time2Retain expired for its connection.
             TaskManagementFunction::TaskReassign => {
-                if pdu.outcome == TaskManagementOutcome::TaskDoesNotExist {
-                    self.end_task(function.referenced_task);
+                if pdu.outcome == TaskManagementOutcome::TaskDoesNotExist
+                    && let Some(task) = self.tasks.get_mut(&function.referenced_task)
+                {
+                    task.note_forgotten();
                 }
             }
             TaskManagementFunction::AbortTask => {
@@ -400,7 +402,7 @@ impl SessionWatch {
         lanes: &Lanes,
     ) -> Result<(), String> {
         let has_arrived = |task: &TaskWatch, lane: &LaneWatch, stat_sn| {
-            lane.is_acknowledged(stat_sn) || lane.is_gone() && task.is_over()
+            lane.is_acknowledged(stat_sn) || lane.is_gone() && (task.is_over() || task.is_forgotten())
         };
         let overtaken = |task: &TaskWatch| {
             let (other, stat_sn) = task.status_place()?;

@@ -59,7 +59,7 @@ pub struct Tap {
     /// The next status of lanes that are established at their target only.
     early: NumberMap<ConnectionId, StatSn>,
     /// Sessions that an initiator was told of by a target that had died by then. Nobody watches them.
-    unwatched: HashSet<TargetSession>,
+    unwatched: HashSet<(SessionPorts, TargetSession)>,
     violation: Option<Violation>,
     rejects: RejectWatch,
     /// What becomes of the PDUs that targets have sent and that have not arrived.
@@ -94,12 +94,12 @@ impl Tap {
         cmd_sn: CmdSn,
     ) {
         let Some(key) = self.by_tsih.get(&session) else {
-            if self.unwatched.contains(&session) {
+            if self.unwatched.contains(&(port(identity), session)) {
                 return;
             }
             return self.violate("a login asks for a session that no target has begun");
         };
-        let next = self.dialed.remove(&connection).and_then(|next| next.get(key).copied());
+        let next = self.dialed.get(&connection).and_then(|next| next.get(key).copied());
         let is_current = self.of_port.get(&port(identity)) == Some(key);
         // A connection that was made late to a session whose target has died meanwhile is not watched, and its
         // initiator has heard more than is known here.
@@ -128,13 +128,15 @@ impl Tap {
         let Some(target) = TargetIndex::from_name(&established.identity.target_name) else { return };
         let known_as = TargetSession { target, tsih: established.tsih };
         let port = port(&established.identity);
+        let dialed = self.dialed.remove(&connection).unwrap_or_default();
         // A target may die after it has answered the login: then nobody is there to be listened to, and another session
         // may have the number. The answer told a window all the same, to the session that it is joined to.
         let Some(key) = self.admitted.get(&connection).copied() else {
-            let present = self.of_port.get(&port).and_then(|key| self.sessions.get_mut(key));
+            let present = self.of_port.get(&port).filter(|key| dialed.contains_key(key));
+            let present = present.and_then(|key| self.sessions.get_mut(key));
             match present.filter(|present| present.known_as == known_as) {
                 Some(present) => present.hear_window(established.window.max_cmd_sn),
-                None => drop(self.unwatched.insert(known_as)),
+                None => drop(self.unwatched.insert((port, known_as))),
             }
             return;
         };
@@ -165,6 +167,7 @@ impl Tap {
             self.trace.iter_mut().for_each(|trace| trace.push(format!("{:>14} {line}", now.0)));
         }
         self.by_tsih.insert(known_as, key);
+        self.unwatched.retain(|(_, unwatched)| *unwatched != known_as);
         let of_target = self.block_bytes.iter().filter(|((owner, _), _)| *owner == target);
         let block_bytes = of_target.map(|((_, lun), bytes)| (*lun, *bytes)).collect();
         let session = self.sessions.entry(key);

@@ -72,6 +72,7 @@ pub(super) struct TaskWatch {
     over: bool,
     /// The target has said that it is aborted.
     aborted: bool,
+    forgotten: bool,
 }
 
 impl TaskWatch {
@@ -114,6 +115,7 @@ impl TaskWatch {
             aborted_over: None,
             over: false,
             aborted: false,
+            forgotten: false,
         })
     }
 
@@ -148,6 +150,15 @@ impl TaskWatch {
 
     pub(super) fn is_over(&self) -> bool {
         self.over
+    }
+
+    /// The target says that it knows it no more.
+    pub(super) fn note_forgotten(&mut self) {
+        self.forgotten = true;
+    }
+
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.forgotten
     }
 
     /// The target says that it is aborted: unless it was answered before, nothing more may be said of it
