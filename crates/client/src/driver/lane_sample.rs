@@ -5,7 +5,7 @@ use framing::{PathSample, UnsentLimit};
 use pdu::{Duration, Instant};
 use policy::{LaneLoad, LaneSample, Obstacle, PathCounters, PathMeasurement};
 use session::initiator::LaneState;
-use session::parameters::SessionParameters;
+use session::parameters::{LaneRole, SessionParameters, SplitLanes};
 
 /// A measurement serves this long. TCP_INFO costs about a microsecond, and a path changes within round trips.
 pub(super) const MEASUREMENT_AGE_MAX: Duration = Duration::from_millis(10);
@@ -92,6 +92,7 @@ impl Path {
         age_max: Option<Duration>,
         shown: &mut Vec<LaneSample>,
     ) {
+        let incoming = self.incoming_of_split(now, age_max);
         let Some(core) = &self.core else { return };
         let (parked_commands, is_full) = match candidate {
             Candidate::Fresh => (core.counters().queued_commands, !core.has_room()),
@@ -110,15 +111,53 @@ impl Path {
                 load: load(state),
                 parked_commands,
                 unsolicited_bytes: session.map_or(0, |session| lane.unsolicited_bytes(&session)),
-                received_bytes: lane.connection.counters().received_bytes,
+                received_bytes: incoming.as_ref().map_or(lane.received_bytes(), |data| data.received_bytes),
                 is_receiving: state.is_receiving,
-                path: age_max.and_then(|age_max| lane.measure(now, age_max)),
+                path: age_max.and_then(|age_max| lane.measure(now, age_max)).map(|path| {
+                    incoming.as_ref().and_then(|data| data.path).map_or(path, |data| receiving(path, &data))
+                }),
             }
         }));
+    }
+
+    /// Where the data of reads arrives, if that is another connection than the one that their commands are placed on.
+    fn incoming_of_split(&mut self, now: Instant, age_max: Option<Duration>) -> Option<Incoming> {
+        let bearer = match self.parameters?.split {
+            SplitLanes::None => return None,
+            SplitLanes::Two => LaneRole::Responses,
+            SplitLanes::Three => LaneRole::DataIn,
+        };
+        let lane = self.lanes.iter_mut().find(|lane| lane.role == bearer)?;
+        let path = age_max.and_then(|age_max| lane.measure(now, age_max));
+        Some(Incoming { received_bytes: lane.received_bytes(), path })
+    }
+}
+
+/// What arrives over one connection of a split session.
+struct Incoming {
+    received_bytes: u64,
+    path: Option<PathMeasurement>,
+}
+
+/// The measurement of the connection that sends, with what is known of the one that receives.
+fn receiving(sends: PathMeasurement, receives: &PathMeasurement) -> PathMeasurement {
+    PathMeasurement {
+        in_silence: receives.in_silence,
+        receive_rtt: receives.receive_rtt,
+        counters: PathCounters {
+            received_segments: receives.counters.received_segments,
+            out_of_order_segments: receives.counters.out_of_order_segments,
+            ..sends.counters
+        },
+        ..sends
     }
 }
 
 impl Lane {
+    fn received_bytes(&self) -> u64 {
+        self.connection.counters().received_bytes
+    }
+
     /// The most data that a write sends here without waiting for an R2T.
     fn unsolicited_bytes(&self, session: &SessionParameters) -> u32 {
         let first_burst_bytes = session.first_burst_bytes;

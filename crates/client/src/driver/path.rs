@@ -123,7 +123,7 @@ pub(super) struct Lane {
     pub connection: Connection<Box<dyn Wire + Send>>,
     cid: Cid,
     /// What it carries of its session.
-    role: LaneRole,
+    pub(super) role: LaneRole,
     peer: SocketAddr,
     /// The options with which it logged in.
     pub(super) socket: SocketOptions,
