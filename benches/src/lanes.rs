@@ -5,33 +5,24 @@
 
 #![forbid(unsafe_code)]
 
+mod effort;
 mod machine;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
+use effort::{Asked, Effort};
 use lab::Namespace;
 use observe::statistics::Sample;
 use ropewalk_interop::{PATIENCE, Program, Ropewalk, binary, summary};
 use std::fmt::Write;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// Measure lanes and threads; write a report.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Try everything once, briefly.
-    #[arg(long)]
-    quick: bool,
-    /// How often everything is measured; the report has medians.
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
-    /// How long one measurement takes, in seconds.
-    #[arg(long, default_value_t = 2)]
-    seconds: u64,
-    /// The report's file.
-    #[arg(long, default_value = "benches/LANES.md")]
-    report: PathBuf,
+    #[command(flatten)]
+    asked: Asked,
 }
 
 /// A way to connect.
@@ -94,16 +85,15 @@ const DISK: &str = "0=ram:256M";
 const CONGESTION: &str = "cubic";
 
 fn main() -> anyhow::Result<()> {
-    let mut options = Options::parse();
-    if options.quick {
-        (options.rounds, options.seconds) = (1, 1);
-    }
+    let Options { asked } = Options::parse();
+    let effort = asked.effort(2);
     // Its children are inside, too.
-    let report = Namespace::new()?.run(|| measure(&options))??;
-    fs::write(&options.report, report).with_context(|| format!("writing {}", options.report.display()))
+    let report = Namespace::new()?.run(|| measure(effort))??;
+    let file = asked.report.unwrap_or_else(|| "benches/LANES.md".into());
+    fs::write(&file, report).with_context(|| format!("writing {}", file.display()))
 }
 
-fn measure(options: &Options) -> anyhow::Result<String> {
+fn measure(effort: Effort) -> anyhow::Result<String> {
     let mut report = format!(
         "# Lanes and threads where the processor is the limit\n\n\
          Written by `benches/lanes`, built from commit {}, on {}: {}. Medians of {} rounds of {} s. In each round the arms \
@@ -114,20 +104,20 @@ fn measure(options: &Options) -> anyhow::Result<String> {
         machine::commit(),
         machine::today()?,
         machine::describe()?,
-        options.rounds,
-        options.seconds,
+        effort.rounds,
+        effort.duration.as_secs(),
     );
     for mtu in MTUS {
         set_mtu(mtu, Offloads::Off)?;
         report += &bulk(
-            options,
+            effort,
             ONE_EACH,
             &format!("Frames of {mtu} bytes without offloads, each end on a core of its own"),
         )?;
     }
-    report += &small(options)?;
+    report += &small(effort)?;
     set_mtu(65_536, Offloads::On)?;
-    report += &bulk(options, BOTH, "Frames of 64 KiB with segmentation offloads, both ends on both cores")?;
+    report += &bulk(effort, BOTH, "Frames of 64 KiB with segmentation offloads, both ends on both cores")?;
     Ok(report)
 }
 
@@ -146,14 +136,14 @@ fn set_mtu(mtu: u32, offloads: Offloads) -> anyhow::Result<()> {
 }
 
 /// Requests of 128 KiB, reading and writing (figures 5 and 6).
-fn bulk(options: &Options, cores: Cores, title: &str) -> anyhow::Result<String> {
+fn bulk(effort: Effort, cores: Cores, title: &str) -> anyhow::Result<String> {
     let mut text = format!(
         "\n## {title}\n\nSequential requests of 128 KiB, {DEPTH} at a time.\n\n\
          | I/O | connections | MB/s | ratio | target's cores | client's cores |\n|---|---|---:|---:|---:|---:|\n"
     );
     for way in ["read", "write"] {
-        let work = Work { way, request: "128K", depth: DEPTH, seconds: options.seconds };
-        let all = rounds(options.rounds, work, cores)?;
+        let work = Work { way, request: "128K", depth: DEPTH, seconds: effort.duration.as_secs() };
+        let all = rounds(effort.rounds, work, cores)?;
         for (arm, runs) in ARMS.iter().zip(&all) {
             let median = |of: fn(&Run) -> f64| median(runs, of);
             let ratio = ratio(runs, &all[0], |run| run.megabytes_per_second)?;
@@ -172,7 +162,7 @@ fn bulk(options: &Options, cores: Cores, title: &str) -> anyhow::Result<String> 
 }
 
 /// Requests of 1 KiB (figure 7).
-fn small(options: &Options) -> anyhow::Result<String> {
+fn small(effort: Effort) -> anyhow::Result<String> {
     set_mtu(1500, Offloads::Off)?;
     let mut text = String::from(
         "\n## Small requests, each end on a core of its own\n\nReads of 1 KiB, thousands per second, frames of 1500 bytes. The \
@@ -183,8 +173,8 @@ fn small(options: &Options) -> anyhow::Result<String> {
     let by_depth: Vec<Vec<Vec<Run>>> = DEPTHS
         .iter()
         .map(|depth| {
-            let work = Work { way: "read", request: "1K", depth: *depth, seconds: options.seconds };
-            rounds(options.rounds, work, ONE_EACH)
+            let work = Work { way: "read", request: "1K", depth: *depth, seconds: effort.duration.as_secs() };
+            rounds(effort.rounds, work, ONE_EACH)
         })
         .collect::<anyhow::Result<_>>()?;
     for (at, arm) in ARMS.iter().enumerate() {

@@ -7,6 +7,7 @@
 
 mod contender;
 mod cost;
+mod effort;
 mod initiator_speed;
 mod machine;
 mod measure;
@@ -19,33 +20,16 @@ mod workload;
 
 use anyhow::Context;
 use clap::Parser;
+use effort::{Asked, Effort};
 use std::fmt::Write;
 use std::fs;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Measure speed and memory; write a report.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Try every part once, briefly.
-    #[arg(long)]
-    quick: bool,
-    /// How often everything is measured; the report has medians.
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
-    /// How long one measurement takes, in seconds.
-    #[arg(long, default_value_t = 5)]
-    seconds: u64,
-    /// The report's file.
-    #[arg(long, default_value = "benches/RESULTS.md")]
-    report: PathBuf,
-}
-
-/// How much is measured.
-#[derive(Clone, Copy, Debug)]
-struct Effort {
-    rounds: usize,
-    duration: Duration,
+    #[command(flatten)]
+    asked: Asked,
 }
 
 /// The core on which the target runs.
@@ -58,13 +42,8 @@ const CLIENT_CORE: usize = 1;
 const WORKING_SET_MIB: u64 = 512;
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::parse();
-    let effort = match options.quick {
-        true => Effort { rounds: 1, duration: Duration::from_secs(1) },
-        false => {
-            Effort { rounds: options.rounds.max(1), duration: Duration::from_secs(options.seconds.max(1)) }
-        }
-    };
+    let Options { asked } = Options::parse();
+    let effort = asked.effort(5);
     let begun = Instant::now();
     let mut report = setup::describe(effort)?;
     print!("{report}");
@@ -78,5 +57,6 @@ fn main() -> anyhow::Result<()> {
         "\nAll measurements together took {:.0} minutes.",
         begun.elapsed().as_secs_f64() / 60.0
     )?;
-    fs::write(&options.report, report).with_context(|| format!("writing {}", options.report.display()))
+    let file = asked.report.unwrap_or_else(|| "benches/RESULTS.md".into());
+    fs::write(&file, report).with_context(|| format!("writing {}", file.display()))
 }
