@@ -63,7 +63,7 @@ impl Contender {
 
     fn ready(name: &'static str, url: String, server: Server) -> anyhow::Result<Self> {
         let contender = Self { name, url, server };
-        pin(contender.program(), TARGET_CORE)?;
+        pin(contender.program(), &[TARGET_CORE])?;
         contender.fill()?;
         Ok(contender)
     }

@@ -57,7 +57,7 @@ pub fn ropewalk(
     if way == "write" {
         client.arg("--destroy-data");
     }
-    run(contender.program(), CLIENT_CORE, &client, |lines| {
+    run(contender.program(), &[CLIENT_CORE], &client, |lines| {
         let summary = summary(lines).ok()?;
         Some((summary["bytes"].as_f64()?, summary["seconds"].as_f64()?))
     })

@@ -7,13 +7,15 @@
 
 mod effort;
 mod machine;
+mod measure;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
 use effort::{Asked, Effort};
 use lab::Namespace;
+use measure::{GIB, Measurement, pin, with_spread};
 use observe::statistics::Sample;
-use ropewalk_interop::{PATIENCE, Program, Ropewalk, binary, summary};
+use ropewalk_interop::{Ropewalk, binary, summary};
 use std::fmt::Write;
 use std::fs;
 use std::process::Command;
@@ -51,29 +53,20 @@ const ARMS: [Arm; 7] = [
 /// The cores of the target and of the client.
 #[derive(Clone, Copy)]
 struct Cores {
-    target: &'static str,
-    client: &'static str,
+    target: &'static [usize],
+    client: &'static [usize],
 }
 
-const ONE_EACH: Cores = Cores { target: "0", client: "1" };
-const BOTH: Cores = Cores { target: "0,1", client: "0,1" };
+const ONE_EACH: Cores = Cores { target: &[0], client: &[1] };
+const BOTH: Cores = Cores { target: &[0, 1], client: &[0, 1] };
 
 /// What the client does.
 #[derive(Clone, Copy)]
 struct Work {
     way: &'static str,
-    request: &'static str,
+    request_bytes: u32,
     depth: u32,
     seconds: u64,
-}
-
-/// The result of one run.
-struct Run {
-    megabytes_per_second: f64,
-    requests_per_second: f64,
-    /// The shares of a core that the ends used, with the login.
-    target_load: f64,
-    client_load: f64,
 }
 
 /// The MTUs of the paper's frames.
@@ -81,6 +74,8 @@ const MTUS: [u32; 3] = [1500, 3000, 9000];
 /// The paper's effective queue.
 const DEPTH: u32 = 8;
 const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+const BULK_BYTES: u32 = 128 << 10;
+const SMALL_BYTES: u32 = 1 << 10;
 const DISK: &str = "0=ram:256M";
 const CONGESTION: &str = "cubic";
 
@@ -142,17 +137,19 @@ fn bulk(effort: Effort, cores: Cores, title: &str) -> anyhow::Result<String> {
          | I/O | connections | MB/s | ratio | target's cores | client's cores |\n|---|---|---:|---:|---:|---:|\n"
     );
     for way in ["read", "write"] {
-        let work = Work { way, request: "128K", depth: DEPTH, seconds: effort.duration.as_secs() };
+        let work = Work { way, request_bytes: BULK_BYTES, depth: DEPTH, seconds: effort.duration.as_secs() };
         let all = rounds(effort.rounds, work, cores)?;
         for (arm, runs) in ARMS.iter().zip(&all) {
-            let median = |of: fn(&Run) -> f64| median(runs, of);
-            let ratio = ratio(runs, &all[0], |run| run.megabytes_per_second)?;
+            let median = |of: fn(&Measurement) -> f64| Ok::<_, anyhow::Error>(rounds_of(runs, of)?.median());
+            let ratios =
+                runs.iter().zip(&all[0]).map(|(run, one)| run.bytes_per_second / one.bytes_per_second);
             writeln!(
                 text,
-                "| {way} | {} | {:.0} | {ratio} | {:.2} | {:.2} |",
+                "| {way} | {} | {:.0} | {} | {:.2} | {:.2} |",
                 arm.name,
-                median(|run| run.megabytes_per_second)?,
-                median(|run| run.target_load)?,
+                median(|run| run.bytes_per_second / 1e6)?,
+                with_spread(&measure::rounds(ratios)?),
+                median(|run| run.target_seconds_per_gib * run.bytes_per_second / GIB)?,
                 median(|run| run.client_load)?,
             )?;
         }
@@ -170,18 +167,22 @@ fn small(effort: Effort) -> anyhow::Result<String> {
     );
     DEPTHS.iter().try_for_each(|depth| write!(text, " {depth} |"))?;
     writeln!(text, "\n|---|{}", "---:|".repeat(DEPTHS.len()))?;
-    let by_depth: Vec<Vec<Vec<Run>>> = DEPTHS
+    let by_depth: Vec<Vec<Vec<Measurement>>> = DEPTHS
         .iter()
         .map(|depth| {
-            let work = Work { way: "read", request: "1K", depth: *depth, seconds: effort.duration.as_secs() };
+            let work = Work {
+                way: "read",
+                request_bytes: SMALL_BYTES,
+                depth: *depth,
+                seconds: effort.duration.as_secs(),
+            };
             rounds(effort.rounds, work, ONE_EACH)
         })
         .collect::<anyhow::Result<_>>()?;
     for (at, arm) in ARMS.iter().enumerate() {
         write!(text, "| {} |", arm.name)?;
         for runs in &by_depth {
-            let rates =
-                Sample::of(runs[at].iter().map(|run| run.requests_per_second / 1e3)).context("no run")?;
+            let rates = rounds_of(&runs[at], |run| run.bytes_per_second / f64::from(SMALL_BYTES) / 1e3)?;
             write!(text, " {:.1} ({:.1}–{:.1}) |", rates.median(), rates.min(), rates.max())?;
         }
         writeln!(text)?;
@@ -190,26 +191,19 @@ fn small(effort: Effort) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn median(runs: &[Run], of: impl Fn(&Run) -> f64) -> anyhow::Result<f64> {
-    Ok(Sample::of(runs.iter().map(of)).context("no run")?.median())
-}
-
-/// The ratio to what was measured in the same rounds.
-fn ratio(runs: &[Run], others: &[Run], of: impl Fn(&Run) -> f64) -> anyhow::Result<String> {
-    let ratios = runs.iter().zip(others).map(|(run, other)| of(run) / of(other));
-    let ratios = Sample::of(ratios).context("no run")?;
-    Ok(format!("{:.2} ({:.2}–{:.2})", ratios.median(), ratios.min(), ratios.max()))
+fn rounds_of(runs: &[Measurement], of: impl Fn(&Measurement) -> f64) -> anyhow::Result<Sample> {
+    measure::rounds(runs.iter().map(of))
 }
 
 /// The runs of each arm.
-fn rounds(rounds: usize, work: Work, cores: Cores) -> anyhow::Result<Vec<Vec<Run>>> {
+fn rounds(rounds: usize, work: Work, cores: Cores) -> anyhow::Result<Vec<Vec<Measurement>>> {
     let serve = |threads: &str| {
         let server = Ropewalk::serve_with(&[DISK], 1, &["--threads", threads, "--congestion", CONGESTION])?;
         pin(&server.program, cores.target)?;
         anyhow::Ok(server)
     };
     let servers = [("shared", serve("shared")?), ("per-lane", serve("per-lane")?)];
-    let mut all: Vec<Vec<Run>> = ARMS.iter().map(|_| Vec::new()).collect();
+    let mut all: Vec<Vec<Measurement>> = ARMS.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {
         for at in (0..ARMS.len()).map(|turn| (round + turn) % ARMS.len()) {
             let (arm, runs) = (&ARMS[at], &mut all[at]);
@@ -221,33 +215,15 @@ fn rounds(rounds: usize, work: Work, cores: Cores) -> anyhow::Result<Vec<Vec<Run
     Ok(all)
 }
 
-/// Confines a process and the threads that it starts later.
-fn pin(program: &Program, cores: &str) -> anyhow::Result<()> {
-    let mut command = Command::new("taskset");
-    command.args(["-a", "-p", "-c", cores, &program.pid().to_string()]);
-    ensure!(command.output()?.status.success(), "{command:?} failed");
-    Ok(())
-}
-
-fn run(arm: &Arm, server: &Ropewalk, work: Work, cores: &str) -> anyhow::Result<Run> {
-    let mut command = Command::new("taskset");
-    command.args(["-c", cores]).arg(binary()?).args(["bench", &server.url(0), "--json"]);
-    command.args(["--rw", work.way, "--request-size", work.request, "--requests", &work.depth.to_string()]);
+fn run(arm: &Arm, server: &Ropewalk, work: Work, cores: &[usize]) -> anyhow::Result<Measurement> {
+    let mut command = Command::new(binary()?);
+    command.args(["bench", &server.url(0), "--json", "--rw", work.way]);
+    command.args(["--request-size", &work.request_bytes.to_string(), "--requests", &work.depth.to_string()]);
     command.args(["--runtime", &format!("{}s", work.seconds), "--congestion", CONGESTION]);
     command.args(["--connections", &arm.connections.to_string(), "--lanes", arm.lanes]);
     command.args(["--threads", arm.threads, "--destroy-data"]);
-    let before = server.program.cpu_seconds()?;
-    let mut client = Program::start(&mut command)?;
-    let status = client.finish(PATIENCE)?;
-    let lines = client.lines();
-    ensure!(status.success(), "{command:?}: {status}: {lines:#?}");
-    let summary = summary(&lines)?;
-    let number = |key: &str| summary[key].as_f64().with_context(|| format!("no {key} in {summary}"));
-    let seconds = number("seconds")?;
-    Ok(Run {
-        megabytes_per_second: number("bytes")? / seconds / 1e6,
-        requests_per_second: number("requests_per_second")?,
-        target_load: (server.program.cpu_seconds()? - before) / seconds,
-        client_load: client.cpu_seconds()? / seconds,
+    measure::run(&server.program, cores, &command, |lines| {
+        let summary = summary(lines).ok()?;
+        Some((summary["bytes"].as_f64()?, summary["seconds"].as_f64()?))
     })
 }

@@ -3,6 +3,7 @@
 use anyhow::{Context, ensure};
 use observe::statistics::Sample;
 use ropewalk_interop::{Line, PATIENCE, Program};
+use rustix::process::Pid;
 use rustix::thread::CpuSet;
 use std::fs;
 use std::process::Command;
@@ -15,21 +16,22 @@ pub struct Measurement {
     pub bytes_per_second: f64,
     /// Processor seconds of the target for each GiB moved.
     pub target_seconds_per_gib: f64,
-    /// The share of its core that the client used, from 0 to 1.
+    /// The cores that the client kept busy.
     pub client_load: f64,
 }
 
-const GIB: f64 = (1u64 << 30) as f64;
+pub const GIB: f64 = (1u64 << 30) as f64;
 
 /// Runs a pinned client to its end. `bytes` parses the client's output for the number of bytes moved and of seconds.
 pub fn run(
     target: &Program,
-    core: usize,
+    cores: &[usize],
     client: &Command,
     bytes: impl Fn(&[Line]) -> Option<(f64, f64)>,
 ) -> anyhow::Result<Measurement> {
+    let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
     let mut pinned = Command::new("taskset");
-    pinned.arg("-c").arg(core.to_string()).arg(client.get_program()).args(client.get_args());
+    pinned.arg("-c").arg(cores.join(",")).arg(client.get_program()).args(client.get_args());
     let (before, started) = (target.cpu_seconds()?, Instant::now());
     let mut client = Program::start(&mut pinned)?;
     let status = client.finish(PATIENCE)?;
@@ -54,22 +56,18 @@ pub fn with_spread(ratios: &Sample) -> String {
     format!("{:.2} ({:.2}–{:.2})", ratios.median(), ratios.min(), ratios.max())
 }
 
-/// Confines every thread of a process, and those that it starts later, to one core.
-pub fn pin(program: &Program, core: usize) -> anyhow::Result<()> {
+/// Confines every thread of a process, and those that it starts later, to these cores.
+pub fn pin(program: &Program, cores: &[usize]) -> anyhow::Result<()> {
     for thread in fs::read_dir(format!("/proc/{}/task", program.pid()))? {
         let id = thread?.file_name().to_string_lossy().parse()?;
-        rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(id), &only(core))?;
+        pin_thread(Pid::from_raw(id), cores)?;
     }
     Ok(())
 }
 
-/// Confines the calling thread to one core.
-pub fn pin_this_thread(core: usize) -> anyhow::Result<()> {
-    Ok(rustix::thread::sched_setaffinity(None, &only(core))?)
-}
-
-fn only(core: usize) -> CpuSet {
+/// Confines a thread, without a number the calling one.
+pub fn pin_thread(thread: Option<Pid>, cores: &[usize]) -> anyhow::Result<()> {
     let mut set = CpuSet::new();
-    set.set(core);
-    set
+    cores.iter().for_each(|core| set.set(*core));
+    Ok(rustix::thread::sched_setaffinity(thread, &set)?)
 }

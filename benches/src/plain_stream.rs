@@ -1,6 +1,6 @@
 //! The baseline: plain TCP streams that read and write memory like a disk, without a protocol.
 
-use crate::measure::pin_this_thread;
+use crate::measure::pin_thread;
 use crate::{CLIENT_CORE, TARGET_CORE, WORKING_SET_MIB};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -37,11 +37,11 @@ pub fn bytes_per_second(
             let (received, over) = (&received, &over);
             let (sends, receives) = (sends / connections, (receives / connections).max(1));
             threads.push(scope.spawn(move || {
-                pin_this_thread(send_core)?;
+                pin_thread(None, &[send_core])?;
                 Ok(send(outgoing, sends.max(1), over)?)
             }));
             threads.push(scope.spawn(move || -> anyhow::Result<()> {
-                pin_this_thread(receive_core)?;
+                pin_thread(None, &[receive_core])?;
                 Ok(receive(incoming, receives, received)?)
             }));
         }

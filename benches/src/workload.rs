@@ -67,7 +67,7 @@ impl Workload {
         client.arg("-t").arg(duration.as_secs().to_string());
         client.arg("-m").arg(self.requests.to_string());
         client.arg("-b").arg((self.request_bytes / BLOCK_BYTES).to_string());
-        run(contender.program(), CLIENT_CORE, client.arg(&contender.url), |lines| {
+        run(contender.program(), &[CLIENT_CORE], client.arg(&contender.url), |lines| {
             let per_second = last_number_after(lines, "iops average ")?;
             let seconds = duration.as_secs_f64();
             Some((per_second * self.request_bytes as f64 * seconds, seconds))
@@ -78,7 +78,7 @@ impl Workload {
         let mut client = Command::new("qemu-img");
         client.args(["bench", "-w", "-f", "raw", "-t", "none", "-c", &writes.to_string()]);
         client.args(["-d", &self.requests.to_string(), "-s", &self.request_bytes.to_string()]);
-        run(contender.program(), CLIENT_CORE, client.arg(&contender.url), |lines| {
+        run(contender.program(), &[CLIENT_CORE], client.arg(&contender.url), |lines| {
             let seconds = last_number_after(lines, "completed in ")?;
             Some(((writes * self.request_bytes) as f64, seconds))
         })

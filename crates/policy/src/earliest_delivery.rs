@@ -300,6 +300,26 @@ mod tests {
     }
 
     #[test]
+    fn behind_the_data_of_writes_reads_are_asked_for_as_much_further_ahead() {
+        let mut policy = EarliestDelivery::default();
+        let at = |received_bytes, change: fn(&mut PathMeasurement)| LaneSample {
+            received_bytes,
+            load: LaneLoad {
+                commands: 2,
+                data_in_bytes: 1_500_000,
+                data_out_bytes: 1,
+                ..LaneLoad::default()
+            },
+            ..with_path(lane(0), change)
+        };
+        assert_eq!(policy.place(Instant::ZERO, READ, &[at(0, |_| ())]), None);
+        let now = Instant::ZERO + RTT;
+        assert_eq!(policy.place(now, READ, &[at(200_000, |_| ())]), None);
+        let full = at(200_000, |path| (path.rtt, path.in_flight_bytes) = (RTT * 2, 1));
+        assert!(policy.place(now, READ, &[full]).is_some());
+    }
+
+    #[test]
     fn near_the_end_commands_are_cut_shorter() {
         let lanes = [lane(0), lane(1), lane(2), lane(3)];
         assert_eq!(choice(write_of(64 << 20), &lanes), Some((0, CUT_BYTES_MIN)));

@@ -134,8 +134,9 @@ impl Crowd {
 }
 
 fn incoming(arrivals: &Arrivals, sample: &LaneSample, path: &PathMeasurement, crowd: Crowd) -> Outlook {
-    // Commands are short, and their acknowledgements delayed.
-    let round_trip_s = path.rtt_min.as_secs_f64();
+    // Commands are short, and their acknowledgements delayed. Behind the data of writes they wait as long as it does.
+    let is_sending = sample.load.data_out_bytes > 0 && path.in_flight_bytes > 0;
+    let round_trip_s = if is_sending { path.rtt } else { path.rtt_min }.as_secs_f64();
     let first = INITIAL_WINDOW_BYTES / round_trip_s;
     let measured = arrivals.bytes_per_second(sample.lane).unwrap_or(first).max(1.0);
     let expected = arrivals.expected(sample.lane).unwrap_or(measured).max(1.0);

@@ -96,14 +96,11 @@ impl<L: Roled> Lanes<L> {
         match self.get(id)?.role() {
             LaneRole::Whole => Some(Route::over(id)),
             LaneRole::Responses | LaneRole::DataIn => None,
-            LaneRole::Requests => {
-                let response = self.with_role(LaneRole::Responses)?;
-                let data_in = match split {
-                    SplitLanes::Three => self.with_role(LaneRole::DataIn)?,
-                    SplitLanes::Two | SplitLanes::None => response,
-                };
-                Some(Route { request: id, response, data_in })
-            }
+            LaneRole::Requests => Some(Route {
+                request: id,
+                response: self.with_role(LaneRole::Responses)?,
+                data_in: self.with_role(split.brings_reads())?,
+            }),
         }
     }
 }

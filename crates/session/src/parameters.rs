@@ -58,6 +58,16 @@ impl SplitLanes {
             Self::Three => &[LaneRole::Requests, LaneRole::Responses, LaneRole::DataIn],
         }
     }
+
+    /// The role of the connections that bring the data of reads.
+    #[must_use]
+    pub const fn brings_reads(self) -> LaneRole {
+        match self {
+            Self::None => LaneRole::Whole,
+            Self::Two => LaneRole::Responses,
+            Self::Three => LaneRole::DataIn,
+        }
+    }
 }
 
 /// A name that no split has.
@@ -116,7 +126,8 @@ impl LaneRole {
     }
 
     /// Whether the initiator sends its requests here.
-    pub(crate) const fn takes_requests(self) -> bool {
+    #[must_use]
+    pub const fn takes_requests(self) -> bool {
         matches!(self, Self::Whole | Self::Requests)
     }
 }

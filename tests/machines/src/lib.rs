@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 /// How long a job may take: ten times what the slowest takes, on processors that are emulated.
 pub const PATIENCE: Duration = Duration::from_secs(300);
@@ -19,11 +19,14 @@ pub const PATIENCE: Duration = Duration::from_secs(300);
 /// This host, as the machine sees it. What listens on the host's loopback is there.
 pub const HOST: &str = "10.0.2.2";
 
+/// The byte of a disk that boots at which its free partition begins.
+pub const FREE_FROM: u64 = 66 << 20;
+
 /// A running machine. Dropping it ends it.
 #[derive(Debug)]
 pub struct Machine {
     program: Program,
-    _job: TempDir,
+    _job: Option<TempDir>,
 }
 
 impl Machine {
@@ -51,7 +54,32 @@ impl Machine {
         let forwards: Vec<_> = forwards.iter().map(|(here, port)| format!("tcp:{here}-:{port}")).collect();
         let mut command = Command::new(repository().join("scripts/vm"));
         command.env("VM_NETWORK", forwards.join(",")).arg("run").arg(script).args(files);
-        Ok(Self { program: Program::start(&mut command)?, _job: folder })
+        Ok(Self { program: Program::start(&mut command)?, _job: Some(folder) })
+    }
+
+    /// Makes a disk image that boots by itself and then runs this shell script, without a network. Its second partition,
+    /// from [`FREE_FROM`] on, is free.
+    ///
+    /// # Errors
+    /// If a program is missing or fails.
+    pub fn make_disk(job: &str, image: &Path) -> io::Result<()> {
+        let script = NamedTempFile::new()?;
+        fs::write(&script, format!("set -e\n{job}"))?;
+        let mut command = Command::new(repository().join("scripts/vm"));
+        let output = command.arg("disk").arg(image).arg(script.path()).output()?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned())),
+        }
+    }
+
+    /// Boots one from such a disk, named as QEMU names it.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn boot_from(disk: &str) -> io::Result<Self> {
+        let mut command = Command::new(repository().join("scripts/vm"));
+        Ok(Self { program: Program::start(command.args(["boot", disk]))?, _job: None })
     }
 
     /// Waits until it says this.

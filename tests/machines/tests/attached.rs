@@ -1,8 +1,8 @@
 //! `ropewalk attach` in the machine, whose kernel has NBD, and `ropewalk serve` outside.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use ropewalk_interop::{IQN, Image, Ropewalk, binary};
-use ropewalk_machines::{HOST, Machine};
+use ropewalk_interop::{IQN, Image, Ropewalk, binary, ropewalk};
+use ropewalk_machines::{FREE_FROM, HOST, Machine};
 use std::process::Command;
 
 #[test]
@@ -48,5 +48,35 @@ ropewalk attach --list
     assert!(said.iter().any(|line| line.contains("nothing is attached")), "{said:#?}");
     assert!(target.stop().unwrap().success());
     let check = Command::new("/sbin/e2fsck").args(["-fn", image.name()]).output().unwrap();
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
+}
+
+#[test]
+fn a_machine_boots_from_a_remote_disk_and_keeps_a_filesystem_on_it() {
+    if !Machine::is_prepared() {
+        return;
+    }
+    let image = Image::empty(128).unwrap();
+    let job = "
+modprobe virtio_blk; modprobe ext4
+mkdir -p /mnt
+mkfs.ext4 -q /dev/vda2
+mount -t ext4 /dev/vda2 /mnt
+head -c 16777216 /dev/urandom >/tmp/noise
+cp /tmp/noise /mnt/file; sync; echo 3 >/proc/sys/vm/drop_caches; cmp /tmp/noise /mnt/file
+umount /mnt
+";
+    Machine::make_disk(job, image.path()).unwrap();
+    let target = Ropewalk::serve(&[&format!("0=file:{},thin", image.name())]).unwrap();
+    let (name, socket) = (format!("boots-{}", std::process::id()), image.beside("socket"));
+    let (status, said) = ropewalk(["attach", "--name", &name, "--nbd", &socket, &target.url(0)]).unwrap();
+    assert!(status.success(), "{said:#?}");
+    let booted = Machine::boot_from(&format!("nbd+unix:///?socket={socket}")).unwrap().finish();
+    let (status, said) = ropewalk(["detach", &name]).unwrap();
+    assert!(status.success(), "{said:#?}");
+    booted.unwrap();
+    assert!(target.stop().unwrap().success());
+    let partition = format!("{}?offset={FREE_FROM}", image.name());
+    let check = Command::new("/sbin/e2fsck").args(["-fn", &partition]).output().unwrap();
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
 }

@@ -111,3 +111,21 @@ fn a_session_of_four_connections_works_with_lio_at_level_2_and_logs_out_without_
     }
     lio.end();
 }
+
+#[test]
+fn lio_does_not_split_sessions_and_gets_whole_connections() {
+    if !Machine::is_prepared() {
+        return;
+    }
+    let lio = Lio::boot(0);
+    let image = Image::random(8).unwrap();
+    let url = format!("iscsi://{}/{TARGET}/0", lio.address);
+    for lanes in ["--lanes=split", "--lanes=split3"] {
+        let options = [lanes, "--connections=2", "--overwrite", "--verify=full"];
+        let (status, said) = ropewalk(["copy", image.name(), &url].into_iter().chain(options)).unwrap();
+        assert!(status.success(), "{said:#?}");
+        let warning = "does not have split connections";
+        assert!(said.iter().any(|line| line.text.contains(warning)), "{said:#?}");
+    }
+    lio.end();
+}

@@ -24,6 +24,11 @@ pub(crate) struct Record {
     /// The disk, as it was named.
     pub(crate) source: String,
     pub(crate) bytes: u64,
+    /// What is the same for every way to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) identity: Option<String>,
+    #[serde(default)]
+    pub(crate) read_only: bool,
     /// The process that serves it.
     pub(crate) pid: u32,
     pub(crate) way: Way,
@@ -153,6 +158,20 @@ impl Place {
             }
             Err(TryLockError::Error(error)) => Err(error).with_context(context),
         }
+    }
+
+    /// Refuses a disk that is attached already under another name, unless nobody writes to it: each device has a cache of
+    /// its own, and a filesystem on both would be damaged.
+    pub(crate) fn refuse_again(identity: &str, read_only: bool) -> anyhow::Result<()> {
+        let again = |(place, record): &(Self, Record)| {
+            let is_same = record.identity.as_deref() == Some(identity);
+            is_same && !(read_only && record.read_only) && place.is_served()
+        };
+        let Some((_, Record { name, way, .. })) = Self::all()?.into_iter().find(again) else { return Ok(()) };
+        anyhow::bail!(
+            "this disk is attached already, as {name}: use {}, or detach that, or attach both with --read-only",
+            way.path().display()
+        )
     }
 
     /// Waits, on this thread, until its server has ended.

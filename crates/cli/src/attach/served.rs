@@ -50,8 +50,15 @@ impl Served {
         name: &Name,
         socket: Option<&Path>,
     ) -> Result<Self, Failed> {
-        let disk = opened.disk;
+        let Opened { disk, identity, .. } = opened;
         let held = Place::take(name)?;
+        let read_only = disk.properties().read_only;
+        if let Some(identity) = &identity {
+            Place::refuse_again(identity, read_only).inspect_err(|_| {
+                // As below.
+                let _ = held.place().remove();
+            })?;
+        }
         let begun = match socket {
             Some(socket) => serve_nbd(&disk, socket),
             None => make_device(&disk, held.place(), name).await,
@@ -64,6 +71,8 @@ impl Served {
             name: name.to_string(),
             source: source.to_string(),
             bytes: disk.properties().bytes(),
+            identity,
+            read_only,
             pid: std::process::id(),
             way,
             failure: None,

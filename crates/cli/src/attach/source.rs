@@ -8,7 +8,7 @@ use initiator::{Lun, Url};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use target::LunSpec;
+use target::{LunSpec, Medium};
 
 /// A disk, as it is written on the command line.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct Opened {
     pub(crate) disk: Disk,
     /// A name for it, if nobody gives another.
     pub(crate) name: Name,
+    /// The same for every way to the same disk, as far as is known. What is in memory is another disk each time.
+    pub(crate) identity: Option<String>,
 }
 
 impl FromStr for Source {
@@ -57,24 +59,32 @@ impl Source {
         match self {
             Self::Remote(url) => {
                 let remote = connecting.open(url, Portals::Given, connected).await?;
-                let name = name_of(url, &remote.lun);
-                Ok(Opened { disk: Disk::new(Arc::new(remote.lun), read_only), name })
+                let identity = identity_of(url, &remote.lun);
+                let name = Name::like(&identity);
+                let disk = Disk::new(Arc::new(remote.lun), read_only);
+                Ok(Opened { disk, name, identity: Some(identity) })
             }
             Self::Local { text, spec } => {
                 let mut spec = spec.clone();
                 spec.read_only |= read_only;
                 let backend = spec.open(&local::engine()?)?;
-                let medium = text.split(',').next().unwrap_or(text);
-                Ok(Opened { disk: Disk::new(backend, read_only), name: Name::like(medium) })
+                let name = Name::like(text.split(',').next().unwrap_or(text));
+                let identity = match &spec.medium {
+                    Medium::Ram { .. } => None,
+                    Medium::File { path, .. } => {
+                        path.canonicalize().ok().map(|path| path.display().to_string())
+                    }
+                };
+                Ok(Opened { disk: Disk::new(backend, read_only), name, identity })
             }
         }
     }
 }
 
-/// The disk's identity, the same over every path; otherwise where it was found.
-fn name_of(url: &Url, lun: &Lun) -> Name {
+/// The disk's designator, the same over every path; otherwise where it was found.
+fn identity_of(url: &Url, lun: &Lun) -> String {
     match &lun.unit().designator {
-        Some(designator) => Name::like(&designator.to_string()),
-        None => Name::like(&format!("{}-{}", url.target_name, url.lun)),
+        Some(designator) => designator.to_string(),
+        None => format!("{}-{}", url.target_name, url.lun),
     }
 }

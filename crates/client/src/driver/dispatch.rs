@@ -4,6 +4,7 @@ use super::Driver;
 use super::cut::may_be_cut;
 use super::lane_sample::{Candidate, MEASUREMENT_AGE_MAX};
 use super::path::Path;
+use super::queue::Waiting;
 use super::slots::RequestId;
 use crate::path_id::PathId;
 use pdu::{Duration, Instant, LaneId, Lun};
@@ -33,7 +34,7 @@ impl Driver {
         } else if self.end_of(lun).is_some() {
             self.doomed.push(key);
         } else if let Some(unit) = self.units.get_mut(&lun) {
-            unit.queue.push_back(key, bytes(request.data));
+            unit.queue.push(key, request.data);
         }
     }
 
@@ -66,15 +67,19 @@ impl Driver {
 
     fn dispatch_unit(&mut self, lun: Lun, now: Instant) {
         let connections_wanted = self.connections_wanted();
-        while let Some(key) = self.units.get(&lun).and_then(|unit| unit.queue.front()) {
-            self.lanes_shown.clear();
-            for at in self.paths.ids() {
-                if self.paths[at].accepted.contains(&lun) {
-                    self.show_path(at, Candidate::Fresh, now);
-                }
-            }
-            if !self.place_first(lun, key, connections_wanted, now) {
+        loop {
+            let Some(unit) = self.units.get(&lun) else { return };
+            if !unit.queue.heads().any(|head| self.place_head(lun, head, connections_wanted, now)) {
                 return;
+            }
+        }
+    }
+
+    fn show_unit(&mut self, lun: Lun, now: Instant) {
+        self.lanes_shown.clear();
+        for at in self.paths.ids() {
+            if self.paths[at].accepted.contains(&lun) {
+                self.show_path(at, Candidate::Fresh, now);
             }
         }
     }
@@ -86,8 +91,10 @@ impl Driver {
         if self.is_beginning { of_paths.max(self.first_connections()) } else { of_paths }
     }
 
-    /// Sends the command at the head of a unit's queue, or its first part. `false` if the policy holds it back.
-    fn place_first(&mut self, lun: Lun, key: RequestId, connections_wanted: usize, now: Instant) -> bool {
+    /// Sends a command at a head of a unit's queue, or its first part. `false` if the policy holds it back.
+    fn place_head(&mut self, lun: Lun, head: Waiting, connections_wanted: usize, now: Instant) -> bool {
+        self.show_unit(lun, now);
+        let key = head.key;
         let request = &self.requests[key];
         let queued_bytes = self.units.get(&lun).map_or(0, |unit| unit.queue.bytes());
         let may_be_cut = connections_wanted > 1 && may_be_cut(request);
@@ -104,10 +111,8 @@ impl Driver {
         let rest = if may_be_cut { self.cut(key, choice.bytes_max) } else { None };
         let is_placed = self.place(key, choice, now);
         if let Some(unit) = self.units.get_mut(&lun) {
-            unit.queue.pop_front();
-            for key in rest.into_iter().chain((!is_placed).then_some(key)) {
-                unit.queue.push_front(key, bytes(self.requests[key].data));
-            }
+            let left = [(!is_placed).then_some(key), rest].into_iter().flatten();
+            unit.queue.replace(head, left.map(|key| (key, self.requests[key].data)));
         }
         is_placed
     }
@@ -209,10 +214,6 @@ fn demand(data: Data) -> policy::Demand {
 fn whole(data_out_bytes: u32, data_in_bytes: u32) -> policy::Demand {
     let queued_bytes = u64::from(data_out_bytes) + u64::from(data_in_bytes);
     policy::Demand { data_out_bytes, data_in_bytes, queued_bytes, ..policy::Demand::default() }
-}
-
-fn bytes(data: Data) -> u32 {
-    data.out_bytes() + data.in_bytes()
 }
 
 impl Path {

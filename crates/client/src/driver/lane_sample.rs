@@ -5,7 +5,7 @@ use framing::{PathSample, UnsentLimit};
 use pdu::{Duration, Instant};
 use policy::{LaneLoad, LaneSample, Obstacle, PathCounters, PathMeasurement};
 use session::initiator::LaneState;
-use session::parameters::{LaneRole, SessionParameters, SplitLanes};
+use session::parameters::{SessionParameters, SplitLanes};
 
 /// A measurement serves this long. TCP_INFO costs about a microsecond, and a path changes within round trips.
 pub(super) const MEASUREMENT_AGE_MAX: Duration = Duration::from_millis(10);
@@ -84,7 +84,8 @@ fn in_bytes(sample: PathSample) -> PathMeasurement {
 }
 
 impl Path {
-    /// Appends all lanes to `shown`. Measurements are younger than `age_max`; without it there are none.
+    /// Appends the lanes that take commands to `shown`: of a split session, the one of its requests. Measurements are younger
+    /// than `age_max`; without it there are none.
     pub(super) fn show_lanes(
         &mut self,
         now: Instant,
@@ -99,7 +100,8 @@ impl Path {
             Candidate::Parked | Candidate::Orphan => (0, false),
         };
         let session = self.parameters;
-        shown.extend(self.lanes.iter_mut().map(|lane| {
+        let takes_requests = |lane: &&mut Lane| lane.role.takes_requests();
+        shown.extend(self.lanes.iter_mut().filter(takes_requests).map(|lane| {
             let state = core.lane_state(lane.id);
             let is_leaving = match candidate {
                 Candidate::Fresh | Candidate::Parked => !state.accepts_commands,
@@ -122,12 +124,11 @@ impl Path {
 
     /// Where the data of reads arrives, if that is another connection than the one that their commands are placed on.
     fn incoming_of_split(&mut self, now: Instant, age_max: Option<Duration>) -> Option<Incoming> {
-        let bearer = match self.parameters?.split {
-            SplitLanes::None => return None,
-            SplitLanes::Two => LaneRole::Responses,
-            SplitLanes::Three => LaneRole::DataIn,
-        };
-        let lane = self.lanes.iter_mut().find(|lane| lane.role == bearer)?;
+        let split = self.parameters?.split;
+        if split == SplitLanes::None {
+            return None;
+        }
+        let lane = self.lanes.iter_mut().find(|lane| lane.role == split.brings_reads())?;
         let path = age_max.and_then(|age_max| lane.measure(now, age_max));
         Some(Incoming { received_bytes: lane.received_bytes(), path })
     }

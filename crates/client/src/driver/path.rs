@@ -249,8 +249,7 @@ impl Path {
 
     /// Its connections; the bundle of a split session counts as one.
     pub fn connections(&self) -> usize {
-        let leads = |lane: &&Lane| matches!(lane.role, LaneRole::Whole | LaneRole::Requests);
-        self.lanes.iter().filter(leads).filter(|lane| lane.closing.is_none()).count()
+        self.lanes.iter().filter(|lane| lane.role.takes_requests() && lane.closing.is_none()).count()
     }
 
     /// Whether its session is one bundle of connections with roles.
