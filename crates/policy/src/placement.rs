@@ -54,7 +54,8 @@ impl Choice {
 /// while its session lives on (error recovery level 2).
 ///
 /// A policy decides everything about lanes. The driver shows it every connection of every session that carries the
-/// command's unit, including those that cannot take a command ([`LaneSample::obstacle`]).
+/// command's unit, including those that cannot take a command at present ([`LaneSample::obstacle`]); of a split session,
+/// only the connection of its requests.
 pub trait Placement: Send {
     /// Whether the policy reads [`LaneSample::path`]. A measurement costs a system call, about a microsecond, so the
     /// driver makes none for a policy that does not.

@@ -120,12 +120,12 @@ fn lio_does_not_split_sessions_and_gets_whole_connections() {
     let lio = Lio::boot(0);
     let image = Image::random(8).unwrap();
     let url = format!("iscsi://{}/{TARGET}/0", lio.address);
-    for lanes in ["--lanes=split", "--lanes=split3"] {
-        let options = [lanes, "--connections=2", "--overwrite", "--verify=full"];
+    for lanes in ["split", "split3"] {
+        let options = ["--lanes", lanes, "--connections=2", "--overwrite", "--verify=full"];
         let (status, said) = ropewalk(["copy", image.name(), &url].into_iter().chain(options)).unwrap();
         assert!(status.success(), "{said:#?}");
-        let warning = "does not have split connections";
-        assert!(said.iter().any(|line| line.text.contains(warning)), "{said:#?}");
+        let warning = format!("does not have {lanes} connections");
+        assert!(said.iter().any(|line| line.text.contains(&warning)), "{said:#?}");
     }
     lio.end();
 }
