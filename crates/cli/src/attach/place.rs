@@ -24,7 +24,7 @@ pub(crate) struct Record {
     /// The disk, as it was named.
     pub(crate) source: String,
     pub(crate) bytes: u64,
-    /// What is the same for every way to it.
+    /// Where it was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<String>,
     #[serde(default)]

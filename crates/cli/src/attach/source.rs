@@ -22,7 +22,8 @@ pub(crate) struct Opened {
     pub(crate) disk: Disk,
     /// A name for it, if nobody gives another.
     pub(crate) name: Name,
-    /// The same for every way to the same disk, as far as is known. What is in memory is another disk each time.
+    /// The same for the same disk, found in the same place: targets are known to give several disks one designator. What
+    /// is in this process's memory is another disk each time.
     pub(crate) identity: Option<String>,
 }
 
@@ -59,8 +60,8 @@ impl Source {
         match self {
             Self::Remote(url) => {
                 let remote = connecting.open(url, Portals::Given, connected).await?;
-                let identity = identity_of(url, &remote.lun);
-                let name = Name::like(&identity);
+                let name = name_of(url, &remote.lun);
+                let identity = format!("{} {} {}", url.portal, url.target_name, url.lun);
                 let disk = Disk::new(Arc::new(remote.lun), read_only);
                 Ok(Opened { disk, name, identity: Some(identity) })
             }
@@ -82,9 +83,9 @@ impl Source {
 }
 
 /// The disk's designator, the same over every path; otherwise where it was found.
-fn identity_of(url: &Url, lun: &Lun) -> String {
+fn name_of(url: &Url, lun: &Lun) -> Name {
     match &lun.unit().designator {
-        Some(designator) => designator.to_string(),
-        None => format!("{}-{}", url.target_name, url.lun),
+        Some(designator) => Name::like(&designator.to_string()),
+        None => Name::like(&format!("{}-{}", url.target_name, url.lun)),
     }
 }

@@ -112,16 +112,16 @@ fn a_disk_is_attached_once() {
 fn a_disk_is_not_written_to_through_two_devices() {
     let server = Server::with_luns(&["0=ram:4MiB"]);
     let folder = Folder::new();
-    let (one, other) = (folder.text("one"), folder.text("other"));
-    let disk = Attached::new("twice", &["--nbd", &one, &server.url(0)]);
+    let (one, other, url) = (folder.text("one"), folder.text("other"), server.url(0));
+    let disk = Attached::new("twice", &["--nbd", &one, &url]);
     for more in [&["--name", "another"][..], &["--name", "another", "--read-only"]] {
-        let again = [&["attach", "--nbd", &other, &server.url(0)], more].concat();
+        let again = [&["attach", "--nbd", &other, &url], more].concat();
         let said = run(&again).expect(1).stderr();
         assert!(said.contains(&format!("attached already, as {}: use {one}", disk.name)), "{said}");
     }
     run(&["detach", &disk.name]).expect(0);
-    let _one = Attached::new("read", &["--read-only", "--nbd", &one, &server.url(0)]);
-    let _other = Attached::new("read-again", &["--read-only", "--nbd", &other, &server.url(0)]);
+    let _one = Attached::new("read", &["--read-only", "--nbd", &one, &url]);
+    let _other = Attached::new("read-again", &["--read-only", "--nbd", &other, &url]);
 }
 
 #[test]
