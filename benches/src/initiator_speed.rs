@@ -1,10 +1,10 @@
 //! Compares our initiator and target with plain streams over as many connections.
 
 use crate::contender::Contender;
-use crate::measure::{Measurement, rounds, run, with_spread};
+use crate::measure::{Measurement, moved, rounds, run, with_spread};
 use crate::plain_stream;
 use crate::{CLIENT_CORE, Effort};
-use ropewalk_interop::{binary, summary};
+use ropewalk_interop::binary;
 use std::fmt::Write;
 use std::process::Command;
 use std::time::Duration;
@@ -57,8 +57,5 @@ pub fn ropewalk(
     if way == "write" {
         client.arg("--destroy-data");
     }
-    run(contender.program(), &[CLIENT_CORE], &client, |lines| {
-        let summary = summary(lines).ok()?;
-        Some((summary["bytes"].as_f64()?, summary["seconds"].as_f64()?))
-    })
+    run(contender.program(), &[CLIENT_CORE], &client, moved)
 }

@@ -13,9 +13,9 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use effort::{Asked, Effort};
 use lab::Namespace;
-use measure::{GIB, Measurement, pin, with_spread};
+use measure::{GIB, Measurement, moved, pin, with_spread};
 use observe::statistics::Sample;
-use ropewalk_interop::{Ropewalk, binary, summary};
+use ropewalk_interop::{Ropewalk, binary};
 use std::fmt::Write;
 use std::fs;
 use std::process::Command;
@@ -222,8 +222,5 @@ fn run(arm: &Arm, server: &Ropewalk, work: Work, cores: &[usize]) -> anyhow::Res
     command.args(["--runtime", &format!("{}s", work.seconds), "--congestion", CONGESTION]);
     command.args(["--connections", &arm.connections.to_string(), "--lanes", arm.lanes]);
     command.args(["--threads", arm.threads, "--destroy-data"]);
-    measure::run(&server.program, cores, &command, |lines| {
-        let summary = summary(lines).ok()?;
-        Some((summary["bytes"].as_f64()?, summary["seconds"].as_f64()?))
-    })
+    measure::run(&server.program, cores, &command, moved)
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, ensure};
 use observe::statistics::Sample;
-use ropewalk_interop::{Line, PATIENCE, Program};
+use ropewalk_interop::{Line, PATIENCE, Program, summary};
 use rustix::process::Pid;
 use rustix::thread::CpuSet;
 use std::fs;
@@ -44,6 +44,12 @@ pub fn run(
         target_seconds_per_gib: (after - before) / (bytes / GIB),
         client_load: client.cpu_seconds()? / elapsed,
     })
+}
+
+/// The bytes moved and the seconds that `ropewalk bench --json` reports.
+pub fn moved(lines: &[Line]) -> Option<(f64, f64)> {
+    let summary = summary(lines).ok()?;
+    Some((summary["bytes"].as_f64()?, summary["seconds"].as_f64()?))
 }
 
 /// The numbers of all rounds, as a sample.

@@ -53,15 +53,11 @@ impl Served {
         let Opened { disk, identity, .. } = opened;
         let held = Place::take(name)?;
         let read_only = disk.properties().read_only;
-        if let Some(identity) = &identity {
-            Place::refuse_again(identity, read_only).inspect_err(|_| {
-                // As below.
-                let _ = held.place().remove();
-            })?;
-        }
-        let begun = match socket {
-            Some(socket) => serve_nbd(&disk, socket),
-            None => make_device(&disk, held.place(), name).await,
+        let allowed = identity.as_deref().map_or(Ok(()), |identity| Place::refuse_again(identity, read_only));
+        let begun = match (allowed, socket) {
+            (Err(refused), _) => Err(refused),
+            (Ok(()), Some(socket)) => serve_nbd(&disk, socket),
+            (Ok(()), None) => make_device(&disk, held.place(), name).await,
         };
         let (front, way) = begun.inspect_err(|_| {
             // Nothing is attached, and nothing is to be listed. What cannot be removed is used by the next attempt.

@@ -68,6 +68,7 @@ impl Driver {
     fn dispatch_unit(&mut self, lun: Lun, now: Instant) {
         let connections_wanted = self.connections_wanted();
         loop {
+            self.show_unit(lun, now);
             let Some(unit) = self.units.get(&lun) else { return };
             if !unit.queue.heads().any(|head| self.place_head(lun, head, connections_wanted, now)) {
                 return;
@@ -91,9 +92,9 @@ impl Driver {
         if self.is_beginning { of_paths.max(self.first_connections()) } else { of_paths }
     }
 
-    /// Sends a command at a head of a unit's queue, or its first part. `false` if the policy holds it back.
+    /// Sends a command at a head of a unit's queue, or its first part, over one of the lanes shown. `false` if the policy
+    /// holds it back.
     fn place_head(&mut self, lun: Lun, head: Waiting, connections_wanted: usize, now: Instant) -> bool {
-        self.show_unit(lun, now);
         let key = head.key;
         let request = &self.requests[key];
         let queued_bytes = self.units.get(&lun).map_or(0, |unit| unit.queue.bytes());

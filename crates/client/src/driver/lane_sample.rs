@@ -5,7 +5,7 @@ use framing::{PathSample, UnsentLimit};
 use pdu::{Duration, Instant};
 use policy::{LaneLoad, LaneSample, Obstacle, PathCounters, PathMeasurement};
 use session::initiator::LaneState;
-use session::parameters::{SessionParameters, SplitLanes};
+use session::parameters::SessionParameters;
 
 /// A measurement serves this long. TCP_INFO costs about a microsecond, and a path changes within round trips.
 pub(super) const MEASUREMENT_AGE_MAX: Duration = Duration::from_millis(10);
@@ -124,11 +124,8 @@ impl Path {
 
     /// Where the data of reads arrives, if that is another connection than the one that their commands are placed on.
     fn incoming_of_split(&mut self, now: Instant, age_max: Option<Duration>) -> Option<Incoming> {
-        let split = self.parameters?.split;
-        if split == SplitLanes::None {
-            return None;
-        }
-        let lane = self.lanes.iter_mut().find(|lane| lane.role == split.brings_reads())?;
+        let bearer = self.parameters.filter(|_| self.is_split())?.split.brings_reads();
+        let lane = self.lanes.iter_mut().find(|lane| lane.role == bearer)?;
         let path = age_max.and_then(|age_max| lane.measure(now, age_max));
         Some(Incoming { received_bytes: lane.received_bytes(), path })
     }

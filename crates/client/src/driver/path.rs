@@ -253,7 +253,7 @@ impl Path {
     }
 
     /// Whether its session is one bundle of connections with roles.
-    fn is_split(&self) -> bool {
+    pub(super) fn is_split(&self) -> bool {
         self.parameters.is_some_and(|parameters| parameters.split != SplitLanes::None)
     }
 
