@@ -6,18 +6,28 @@
 use requirement::{Need, skip};
 use ropewalk_interop::{Line, Program};
 use std::fs;
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, Read};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
-use tempfile::{NamedTempFile, TempDir};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
 
 /// How long a job may take: ten times what the slowest takes, on processors that are emulated.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// This host, as the machine sees it. What listens on the host's loopback is there.
 pub const HOST: &str = "10.0.2.2";
+
+/// A part of a job: it waits in the background for [`let_go`].
+pub const LISTEN: &str = "echo go | nc -l -p 7777 >/dev/null &";
+
+/// The port of [`LISTEN`].
+pub const LISTEN_PORT: u16 = 7777;
+
+/// How long to leave a job alone that does not listen yet.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The byte of a disk that boots at which its free partition begins.
 pub const FREE_FROM: u64 = 66 << 20;
@@ -26,7 +36,7 @@ pub const FREE_FROM: u64 = 66 << 20;
 #[derive(Debug)]
 pub struct Machine {
     program: Program,
-    _job: Option<TempDir>,
+    _job: Option<NamedTempFile>,
 }
 
 impl Machine {
@@ -48,13 +58,11 @@ impl Machine {
     /// # Errors
     /// If it cannot be started.
     pub fn boot(job: &str, files: &[&Path], forwards: &[(SocketAddr, u16)]) -> io::Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let script = folder.path().join("job");
-        fs::write(&script, format!("set -e\n{job}"))?;
+        let script = script(job)?;
         let forwards: Vec<_> = forwards.iter().map(|(here, port)| format!("tcp:{here}-:{port}")).collect();
         let mut command = Command::new(repository().join("scripts/vm"));
-        command.env("VM_NETWORK", forwards.join(",")).arg("run").arg(script).args(files);
-        Ok(Self { program: Program::start(&mut command)?, _job: Some(folder) })
+        command.env("VM_NETWORK", forwards.join(",")).arg("run").arg(script.path()).args(files);
+        Ok(Self { program: Program::start(&mut command)?, _job: Some(script) })
     }
 
     /// Makes a disk image that boots by itself and then runs this shell script, without a network. Its second partition,
@@ -63,8 +71,7 @@ impl Machine {
     /// # Errors
     /// If a program is missing or fails.
     pub fn make_disk(job: &str, image: &Path) -> io::Result<()> {
-        let script = NamedTempFile::new()?;
-        fs::write(&script, format!("set -e\n{job}"))?;
+        let script = script(job)?;
         let mut command = Command::new(repository().join("scripts/vm"));
         let output = command.arg("disk").arg(image).arg(script.path()).output()?;
         match output.status.success() {
@@ -102,6 +109,43 @@ impl Machine {
         }
         Err(io::Error::other(format!("the machine's job failed, {status}:\n{}", said.join("\n"))))
     }
+}
+
+/// Lets a job go on that waits behind this address of this host. QEMU accepts a connection and closes it again if the job
+/// does not listen yet, so only the job's answer counts.
+///
+/// # Errors
+/// If nobody listens at the address, or the job does not answer.
+pub fn let_go(address: SocketAddr) -> io::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        let mut connection = TcpStream::connect(address)?;
+        connection.set_read_timeout(Some(PATIENCE))?;
+        if connection.read(&mut [0; 1]).is_ok_and(|count| count > 0) {
+            return Ok(());
+        }
+        thread::sleep(PAUSE);
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, format!("the job behind {address} does not listen")))
+}
+
+/// Checks an ext4 filesystem, named as e2fsprogs name it.
+///
+/// # Errors
+/// With what `e2fsck` says, if it is not clean.
+pub fn check_ext4(filesystem: &str) -> io::Result<()> {
+    let check = Command::new("/sbin/e2fsck").args(["-fn", filesystem]).output()?;
+    match check.status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(String::from_utf8_lossy(&check.stdout).into_owned())),
+    }
+}
+
+/// A job's file: it ends at the first command that fails.
+fn script(job: &str) -> io::Result<NamedTempFile> {
+    let script = NamedTempFile::new()?;
+    fs::write(&script, format!("set -e\n{job}"))?;
+    Ok(script)
 }
 
 fn repository() -> PathBuf {

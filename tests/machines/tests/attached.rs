@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use ropewalk_interop::{IQN, Image, Ropewalk, binary, ropewalk};
-use ropewalk_machines::{FREE_FROM, HOST, Machine};
-use std::process::Command;
+use ropewalk_machines::{FREE_FROM, HOST, Machine, check_ext4};
 
 #[test]
 fn linux_mounts_a_remote_disk_by_its_own_nbd_client_and_then_by_a_loop_device() {
@@ -47,8 +46,7 @@ ropewalk attach --list
     assert!(said.iter().any(|line| line.contains("has 4 clients")), "{said:#?}");
     assert!(said.iter().any(|line| line.contains("nothing is attached")), "{said:#?}");
     assert!(target.stop().unwrap().success());
-    let check = Command::new("/sbin/e2fsck").args(["-fn", image.name()]).output().unwrap();
-    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
+    check_ext4(image.name()).unwrap();
 }
 
 #[test]
@@ -76,7 +74,5 @@ umount /mnt
     assert!(status.success(), "{said:#?}");
     booted.unwrap();
     assert!(target.stop().unwrap().success());
-    let partition = format!("{}?offset={FREE_FROM}", image.name());
-    let check = Command::new("/sbin/e2fsck").args(["-fn", &partition]).output().unwrap();
-    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
+    check_ext4(&format!("{}?offset={FREE_FROM}", image.name())).unwrap();
 }

@@ -2,11 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use ropewalk_interop::{IQN, Image, Relay, Ropewalk, free_port, ropewalk};
-use ropewalk_machines::{HOST, Machine};
+use ropewalk_machines::{HOST, LISTEN, LISTEN_PORT, Machine, check_ext4, let_go};
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 
 const IMAGE_MIB: u64 = 256;
 
@@ -39,11 +38,6 @@ fn job(rest: &str) -> String {
 /// How the machine names a portal on this host.
 fn portal(address: SocketAddr) -> String {
     format!("{HOST}:{}", address.port())
-}
-
-fn assert_clean(image: &Image) {
-    let check = Command::new("/sbin/e2fsck").args(["-fn", image.name()]).output().unwrap();
-    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
 }
 
 #[test]
@@ -84,7 +78,7 @@ node $portal -u
     assert!(said.iter().any(|line| line == "refused without a secret"), "{said:#?}");
     assert_eq!(said.iter().filter(|line| line.contains("Digest: CRC32C")).count(), 2, "{said:#?}");
     assert!(target.stop().unwrap().success());
-    assert_clean(&image);
+    check_ext4(image.name()).unwrap();
 }
 
 #[test]
@@ -121,7 +115,7 @@ node $portal -u
     }
     machine.finish().unwrap();
     assert!(target.stop().unwrap().success());
-    assert_clean(&image);
+    check_ext4(image.name()).unwrap();
 }
 
 #[test]
@@ -170,7 +164,7 @@ e2fsck -fn /dev/sda
     drop(dying);
     machine.finish().unwrap();
     assert!(target.stop().unwrap().success());
-    assert_clean(&image);
+    check_ext4(image.name()).unwrap();
 }
 
 #[test]
@@ -187,7 +181,7 @@ log_in $portal /dev/sda
 sg_persist --out --register --param-sark=0xabc /dev/sda
 sg_persist --out --reserve --param-rk=0xabc --prout-type=5 /dev/sda
 sg_persist --in --read-reservation /dev/sda
-nc -l -p 7777 >/dev/null &
+{LISTEN}
 go=$!
 echo "the disk is reserved"
 wait $go
@@ -198,14 +192,14 @@ node $portal -u
         portal = portal(target.address())
     ));
     let go = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port().unwrap()));
-    let machine = Machine::boot(&job, &[], &[(go, 7777)]).unwrap();
+    let machine = Machine::boot(&job, &[], &[(go, LISTEN_PORT)]).unwrap();
     machine.wait_for("the disk is reserved").unwrap();
     let url = target.url(0);
     let copy = || ropewalk(["copy", image.name(), &url]).unwrap();
     let (refused, said) = copy();
     assert_eq!(refused.code(), Some(5), "{said:#?}");
     assert!(said.iter().any(|line| line.text.contains("reserved")), "{said:#?}");
-    drop(TcpStream::connect(go).unwrap());
+    let_go(go).unwrap();
     machine.finish().unwrap();
     let (status, said) = copy();
     assert!(status.success(), "{said:#?}");

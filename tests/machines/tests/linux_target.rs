@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use ropewalk_interop::{Cut, Image, Relay, Way, assert_same, free_port, ropewalk};
-use ropewalk_machines::Machine;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use ropewalk_machines::{LISTEN, LISTEN_PORT, Machine, let_go};
+use std::net::{Ipv4Addr, SocketAddr};
 
 const TARGET: &str = "iqn.2026-11.org.example:lio";
 
@@ -27,7 +27,7 @@ for setting in authentication=0 generate_node_acls=1 cache_dynamic_acls=1 demo_m
 done
 echo 4 >$group/param/MaxConnections; echo {error_recovery_level} >$group/param/ErrorRecoveryLevel
 echo 1 >$group/enable
-nc -l -p 7777 >/dev/null &
+{LISTEN}
 end=$!
 echo "LIO serves"
 wait $end
@@ -48,14 +48,15 @@ impl Lio {
         let [address, end] = [free_port().unwrap(), free_port().unwrap()]
             .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let machine =
-            Machine::boot(&serving(error_recovery_level), &[], &[(address, 3260), (end, 7777)]).unwrap();
+            Machine::boot(&serving(error_recovery_level), &[], &[(address, 3260), (end, LISTEN_PORT)])
+                .unwrap();
         machine.wait_for("LIO serves").unwrap();
         Self { machine, address, end }
     }
 
     /// Ends it; its kernel must not have complained.
     fn end(self) {
-        drop(TcpStream::connect(self.end).unwrap());
+        let_go(self.end).unwrap();
         self.machine.finish().unwrap();
     }
 }
