@@ -5,7 +5,7 @@ use crate::{
     SocketOptions, SocketOptionsError, Wire,
 };
 use pdu::{Instant, LaneId};
-use session::parameters::ConnectionParameters;
+use session::parameters::{ConnectionParameters, LaneRole};
 use session::seam::{Endpoint, Fault};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll, ready};
@@ -96,6 +96,15 @@ impl<W: Wire> Connection<W> {
             ahead_bytes_max: AHEAD_BYTES_MAX,
             observer: None,
         }
+    }
+
+    /// Prepares the stream for its role. Where answers go over another connection, acknowledgements do not wait for them.
+    #[must_use]
+    pub fn carrying(mut self, role: LaneRole) -> Self {
+        if role != LaneRole::Whole {
+            self.wire.acknowledge_at_once();
+        }
+        self
     }
 
     /// Reports every further event to `observer`, if there is one.

@@ -40,6 +40,11 @@ pub trait Wire {
         let _ = bytes;
     }
 
+    /// Acknowledges from now on what it has read without a wait for bytes to send with it: for a stream over which this
+    /// end has little to say. TCP delays an acknowledgement by 40 ms at the least, which its peer counts into the round
+    /// trip. A stream without acknowledgements ignores this.
+    fn acknowledge_at_once(&mut self) {}
+
     /// Sets options, which may change during the stream's life; returns those in force.
     ///
     /// # Errors
@@ -70,6 +75,10 @@ impl<W: Wire + ?Sized> Wire for Box<W> {
 
     fn limit_unsent(&self, bytes: u32) {
         (**self).limit_unsent(bytes);
+    }
+
+    fn acknowledge_at_once(&mut self) {
+        (**self).acknowledge_at_once();
     }
 
     fn apply(&self, options: &SocketOptions) -> Result<InForce, SocketOptionsError> {

@@ -99,7 +99,8 @@ async fn carry(
     let observer =
         observer.zip(watched).map(|(observer, socket)| observer.connected(socket.as_fd(), established));
     let lane = driver.add_lane(established, portal);
-    let mut connection = Connection::new(lane, wire, &established.connection).watched_by(observer);
+    let mut connection =
+        Connection::new(lane, wire, &established.connection).carrying(established.role).watched_by(observer);
     let end = driver.carry(&mut connection).await;
     log_end(driver, (lane, cid), peer, &end);
     driver.part_with(connection, cid, &end).await;

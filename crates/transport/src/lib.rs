@@ -1,5 +1,6 @@
 //! TCP sockets: their options, the kernel's measurements, and TCP as a [`framing::Wire`].
 
+mod acknowledgement;
 mod clock;
 mod observer;
 mod pacing;

@@ -1,7 +1,7 @@
 //! A TCP socket as a [`Wire`].
 
 use crate::path_sample::path_sample;
-use crate::{congestion_of, send_queue, socket_options};
+use crate::{acknowledgement, congestion_of, send_queue, socket_options};
 use framing::{InForce, PathSample, SocketOptions, SocketOptionsError, Wire};
 use socket2::SockRef;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -13,11 +13,14 @@ use tokio::net::TcpStream;
 
 /// A TCP socket on tokio's event loop.
 #[derive(Debug)]
-pub struct Socket(TcpStream);
+pub struct Socket {
+    stream: TcpStream,
+    acknowledges_at_once: bool,
+}
 
 impl From<TcpStream> for Socket {
     fn from(stream: TcpStream) -> Self {
-        Self(stream)
+        Self { stream, acknowledges_at_once: false }
     }
 }
 
@@ -25,56 +28,99 @@ impl Socket {
     /// Returns the stream.
     #[must_use]
     pub fn into_inner(self) -> TcpStream {
-        self.0
+        self.stream
     }
-}
 
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl Wire for Socket {
-    fn poll_read(&mut self, cx: &mut Context<'_>, to: &mut [IoSliceMut<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_receive(&mut self, cx: &mut Context<'_>, to: &mut [IoSliceMut<'_>]) -> Poll<io::Result<usize>> {
         if let [only] = to {
             // After a short read into one slice, tokio knows that no more is there, and saves a system call.
             let mut buffer = ReadBuf::new(only);
-            ready!(Pin::new(&mut self.0).poll_read(cx, &mut buffer))?;
+            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
             return Poll::Ready(Ok(buffer.filled().len()));
         }
         loop {
-            ready!(self.0.poll_read_ready(cx))?;
-            match self.0.try_read_vectored(to) {
+            ready!(self.stream.poll_read_ready(cx))?;
+            match self.stream.try_read_vectored(to) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 result => return Poll::Ready(result),
             }
         }
     }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+impl Wire for Socket {
+    fn poll_read(&mut self, cx: &mut Context<'_>, to: &mut [IoSliceMut<'_>]) -> Poll<io::Result<usize>> {
+        let read = ready!(self.poll_receive(cx, to))?;
+        if self.acknowledges_at_once {
+            acknowledgement::send(&self.stream);
+        }
+        Poll::Ready(Ok(read))
+    }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, from: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(cx, from)
+        Pin::new(&mut self.stream).poll_write_vectored(cx, from)
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 
     fn unacknowledged_bytes(&self) -> io::Result<u64> {
-        send_queue::unacknowledged_bytes(&self.0)
+        send_queue::unacknowledged_bytes(&self.stream)
     }
 
     fn sample(&self) -> Option<PathSample> {
-        path_sample(&self.0).ok()
+        path_sample(&self.stream).ok()
     }
 
     fn limit_unsent(&self, bytes: u32) {
         // Without the limit the kernel keeps more, and placement decides about less.
-        let _ = SockRef::from(&self.0).set_tcp_notsent_lowat(bytes);
+        let _ = SockRef::from(&self.stream).set_tcp_notsent_lowat(bytes);
+    }
+
+    fn acknowledge_at_once(&mut self) {
+        self.acknowledges_at_once = true;
     }
 
     fn apply(&self, options: &SocketOptions) -> Result<InForce, SocketOptionsError> {
-        socket_options::apply(options, &self.0)?;
-        Ok(InForce { congestion: congestion_of(&self.0).ok() })
+        socket_options::apply(options, &self.stream)?;
+        Ok(InForce { congestion: congestion_of(&self.stream).ok() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use tokio::net::TcpListener;
+
+    async fn pair() -> (Socket, Socket) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
+        (near.unwrap().into(), far.unwrap().0.into())
+    }
+
+    async fn pass(from: &mut Socket, to: &mut Socket) {
+        poll_fn(|cx| from.poll_write(cx, &[IoSlice::new(b"word")])).await.unwrap();
+        let mut bytes = [0; 4];
+        assert_eq!(poll_fn(|cx| to.poll_read(cx, &mut [IoSliceMut::new(&mut bytes)])).await.unwrap(), 4);
+    }
+
+    #[tokio::test]
+    async fn what_is_to_be_acknowledged_at_once_waits_for_no_answer() {
+        let (mut near, mut far) = pair().await;
+        // The kernel sees that answers come, and would wait for the next one before it acknowledges.
+        pass(&mut near, &mut far).await;
+        pass(&mut far, &mut near).await;
+        far.acknowledge_at_once();
+        pass(&mut near, &mut far).await;
+        assert_eq!(near.unacknowledged_bytes().unwrap(), 0);
     }
 }

@@ -5,7 +5,7 @@
 //! sent, and two of what is received.
 
 use crate::path_sample::path_sample;
-use crate::{congestion_of, send_queue, socket_options};
+use crate::{acknowledgement, congestion_of, send_queue, socket_options};
 use framing::{InForce, PathSample, SocketOptions, SocketOptionsError, Wire};
 use futures_util::task::AtomicWaker;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -57,6 +57,8 @@ struct Direction {
     is_closing: AtomicBool,
     /// The connection is gone: nobody waits for the rest.
     is_dropped: AtomicBool,
+    /// What is received is acknowledged at once.
+    acknowledges_at_once: AtomicBool,
 }
 
 impl ThreadedSocket {
@@ -184,6 +186,10 @@ impl Wire for ThreadedSocket {
         let _ = SockRef::from(&self.stream).set_tcp_notsent_lowat(bytes);
     }
 
+    fn acknowledge_at_once(&mut self) {
+        self.receiver.shared.acknowledges_at_once.store(true, Ordering::Relaxed);
+    }
+
     fn apply(&self, options: &SocketOptions) -> Result<InForce, SocketOptionsError> {
         socket_options::apply(options, &self.stream)?;
         Ok(InForce { congestion: congestion_of(&self.stream).ok() })
@@ -244,7 +250,12 @@ fn receive(mut stream: &TcpStream, mut to: Producer<u8>, shared: &Direction) {
     while !shared.is_dropped() {
         match stream.read(&mut bytes) {
             Ok(0) => return shared.finish(Ok(())),
-            Ok(count) => pass_on(&bytes[..count], &mut to, shared),
+            Ok(count) => {
+                if shared.acknowledges_at_once.load(Ordering::Relaxed) {
+                    acknowledgement::send(stream);
+                }
+                pass_on(&bytes[..count], &mut to, shared);
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return shared.finish(Err(error)),
         }

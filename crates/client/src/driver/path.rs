@@ -382,7 +382,9 @@ impl Path {
         let cid = established.cid;
         self.lanes.push(Lane {
             id: lane,
-            connection: Connection::new(lane, wire, &established.connection).watched_by(observer),
+            connection: Connection::new(lane, wire, &established.connection)
+                .carrying(established.role)
+                .watched_by(observer),
             cid,
             role: established.role,
             peer,
