@@ -1,5 +1,5 @@
-//! Scores tuners against the best fixed number of connections, from the results of `experiments/003/tuning.toml`, as a
-//! table and a JSON file.
+//! Scores tuners against the best fixed number of connections, from the results of `experiments/003/tuning.toml` and of
+//! those like it, as a table and a JSON file.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 /// Score tuners against the best fixed number of connections; print a table.
 #[derive(Debug, Parser)]
 struct Options {
-    /// The folders of the results: one with the fixed numbers, and more with other tuners over the same paths.
+    /// The folders of the results: those with the fixed numbers, and more with other tuners over the same paths.
     #[arg(value_name = "FOLDER", required = true)]
     results: Vec<PathBuf>,
     /// A file for the same numbers, in JSON.
@@ -52,12 +52,18 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The paths in the order of the first folder's experiment.
+/// The paths in the order of the folders' experiments.
 fn score_all(folders: &[Folder]) -> anyhow::Result<Vec<PathScore>> {
-    let first = &folders[0];
-    let paths = first.plan(&first.experiment()?)?;
-    let paths: Vec<&str> = paths.labels(PATH);
-    paths.into_iter().map(|path| score(folders, path)).collect()
+    let mut paths = Vec::<String>::new();
+    for folder in folders {
+        let plan = folder.plan(&folder.experiment()?)?;
+        for path in plan.labels(PATH) {
+            if !paths.iter().any(|known| known == path) {
+                paths.push(path.to_owned());
+            }
+        }
+    }
+    paths.iter().map(|path| score(folders, path)).collect()
 }
 
 fn score(folders: &[Folder], path: &str) -> anyhow::Result<PathScore> {
@@ -84,8 +90,8 @@ fn run(folder: &Folder, record: &RunRecord) -> anyhow::Result<Tuned> {
 }
 
 fn table(paths: &[PathScore]) -> String {
-    let mut text = "| path | fixed: connections, Mbit/s | tuner | of the best fixed number's bytes | within 90 % after | \
-                    connections at the end |\n|---|---|---|---:|---:|---|\n"
+    let mut text = "| path | fixed: connections, Mbit/s | tuner | of the best fixed number's bytes | lost, s | within 90 % after | \
+                    rate at the end | connections at the end |\n|---|---|---|---:|---:|---:|---:|---|\n"
         .to_owned();
     for path in paths {
         let fixed = path.fixed.iter().map(|(connections, megabits)| format!("{connections}: {megabits:.1}"));

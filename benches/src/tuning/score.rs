@@ -42,8 +42,12 @@ pub struct RunScore {
     pub best: u32,
     /// What was moved, as a share of what the fixed number moves in the same time, with the same seed.
     pub share: f64,
+    /// The time in which that number would have moved what is missing, in seconds: what the search has cost.
+    pub lost_s: f64,
     /// The start of the first five seconds at 90 % of its rate, in seconds.
     pub reached_s: Option<f64>,
+    /// The rate in the second half, as a share of its rate.
+    pub late_share: f64,
     /// The connections at the end; `None` if nothing was decided.
     pub connections: Option<u32>,
     /// They used BBR.
@@ -73,8 +77,12 @@ impl TunerScore {
         Self { name: name.to_owned(), runs }
     }
 
-    fn sample(&self, of: impl Fn(&RunScore) -> Option<f64>) -> Option<Sample> {
-        Sample::of(self.runs.iter().filter_map(of))
+    /// The median, the least and the most; a dash without any.
+    fn spread(&self, of: impl Fn(&RunScore) -> Option<f64>, unit: &str) -> String {
+        Sample::of(self.runs.iter().filter_map(of)).map_or_else(
+            || "–".to_owned(),
+            |sample| format!("{:.1}{unit} ({:.1}–{:.1})", sample.median(), sample.min(), sample.max()),
+        )
     }
 }
 
@@ -90,11 +98,14 @@ impl RunScore {
         // Its run is shorter. What it moves early it would move only once, and then go on.
         let (seconds, early) = (run.curve.seconds(), best_run.curve.seconds() / 2.0);
         let best_bytes = best_run.curve.bytes_until(early) + best_rate * (seconds - early);
+        let bytes = run.curve.bytes_until(seconds);
         Some(Self {
             repetition: run.repetition,
             best: *best,
-            share: run.curve.bytes_until(seconds) / best_bytes,
+            share: bytes / best_bytes,
+            lost_s: (best_bytes - bytes) / best_rate,
             reached_s: run.curve.reaches(0.9 * best_rate),
+            late_share: run.curve.late_rate() / best_rate,
             connections: run.connections,
             bbr: run.bbr,
         })
@@ -109,26 +120,18 @@ fn rate<'a>(runs: impl IntoIterator<Item = &'a Tuned>) -> Option<f64> {
 impl fmt::Display for TunerScore {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
-        let Some(share) = self.sample(|run| Some(run.share * 100.0)) else {
-            return write!(formatter, "{name} | – | – | –");
-        };
-        write!(formatter, "{name} | {:.1} % ({:.1}–{:.1})", share.median(), share.min(), share.max())?;
+        if self.runs.is_empty() {
+            return write!(formatter, "{name} | – | – | – | – | –");
+        }
+        let share = self.spread(|run| Some(run.share * 100.0), " %");
+        let lost = self.spread(|run| Some(run.lost_s), "");
+        let mut reached = self.spread(|run| run.reached_s, " s");
         let missing = self.runs.iter().filter(|run| run.reached_s.is_none()).count();
-        match self.sample(|run| run.reached_s) {
-            Some(reached) => {
-                write!(
-                    formatter,
-                    " | {:.1} s ({:.1}–{:.1})",
-                    reached.median(),
-                    reached.min(),
-                    reached.max()
-                )?;
-            }
-            None => formatter.write_str(" | never")?,
-        }
         if missing > 0 {
-            write!(formatter, ", {missing} never")?;
+            reached += &format!(", {missing} never");
         }
+        let late = self.spread(|run| Some(run.late_share * 100.0), " %");
+        write!(formatter, "{name} | {share} | {lost} | {reached} | {late}")?;
         let ends = self.runs.iter().map(|run| {
             let law = if run.bbr { " of BBR" } else { "" };
             run.connections

@@ -55,8 +55,9 @@ pub(crate) fn log_as_server() {
 
 /// A server's log on standard error: also what goes well, with the time.
 pub(crate) fn server_log() -> SubscriberBuilder<DefaultFields, Format, EnvFilter, fn() -> io::Stderr> {
-    // The library that mounts tells what this program tells, too.
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter("info,fuser=warn"));
+    // The library that mounts warns of each function that the file system does without, and of a mount that is gone
+    // already when it is to be unmounted.
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter("info,fuser=error"));
     // A terminal that has hung up accepts no messages, and the server must still stop in order. Our events have a field
     // of the target's name.
     subscriber.with_writer(io::stderr as fn() -> io::Stderr).log_internal_errors(false).with_target(false)

@@ -113,7 +113,7 @@ impl Client {
     /// end of the last request.
     async fn receive(
         self,
-        reader: &mut (impl AsyncRead + Unpin),
+        reader: &mut BufReader<impl AsyncRead + Unpin>,
         mut stop: watch::Receiver<bool>,
     ) -> io::Result<()> {
         let runtime = Handle::current();
@@ -149,7 +149,7 @@ impl Client {
     async fn payload(
         &self,
         request: &Request,
-        reader: &mut (impl AsyncRead + Unpin),
+        reader: &mut BufReader<impl AsyncRead + Unpin>,
     ) -> io::Result<Option<Payload>> {
         let bytes = request.payload_bytes() as usize;
         if bytes == 0 {
@@ -158,6 +158,11 @@ impl Client {
         // Nobody would read so much to refuse it.
         let buffer = self.disk.buffer(bytes).await;
         let mut buffer = buffer.map_err(|_| broken("a write of more than 32 MiB"))?;
+        if reader.buffer().is_empty() {
+            // Clients send a request and its data one after the other. By the time that the event loop has looked once,
+            // the data is usually there, and a thread that went to sleep for it would be woken at once.
+            tokio::task::yield_now().await;
+        }
         reader.read_exact(&mut buffer).await?;
         Ok(Some(buffer.share()))
     }

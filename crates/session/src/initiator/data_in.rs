@@ -20,6 +20,9 @@ impl Session {
         let mut again = None;
         let place = match self.task_on(lane, pdu.itt)? {
             Some(task) => {
+                if task.allegiance.is_some_and(|home| home.route.data_in != lane) {
+                    return Err(PeerFault::LaneMisused.into());
+                }
                 if task.resumes && pdu.data_sn.0 == 0 {
                     // A target that could not resume where it was interrupted starts over (§7.2.2).
                     again = task.allegiance.map(|home| (home.route, task.restart_input()));

@@ -60,7 +60,8 @@ impl Session {
     /// Starts the command at the head of the queue on `lane`: it takes its CmdSN, and leaves after the requests that
     /// were queued on that lane before. `None` if no command may be started, or none on this lane.
     pub fn start(&mut self, _now: Instant, lane: LaneId) -> Option<TaskId> {
-        self.start_on(self.route_over(lane)?)
+        let route = self.route_over(lane)?.for_read(self.demand()?.data_in_bytes);
+        self.start_on(route)
     }
 
     /// The route of a command that is placed on `lane`; `None` if none may be.

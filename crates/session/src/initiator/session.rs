@@ -11,8 +11,8 @@ use super::outgoing::{Request, Turn};
 use super::reassignments::Reassignments;
 use super::task::{RequestTags, Task, Tasks};
 use super::task_management::Function;
-use crate::lanes::Lanes;
-use crate::parameters::{Established, InitiatorLimits, LaneRole, SessionParameters, SplitLanes};
+use crate::lanes::{Lanes, Route};
+use crate::parameters::{Established, InitiatorLimits, LaneRole, SessionParameters};
 use crate::peer_fault::{Offender, PeerFault, Question, Recovery};
 use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
 use pdu::{CmdSn, Header, Instant, Itt, LaneId, TargetPdu};
@@ -139,15 +139,18 @@ impl Session {
         let open = self.life == Life::Open;
         let state = self.lanes.get(lane).map(Lane::state).unwrap_or_default();
         let route = self.route_over(lane);
-        // Where the data of reads travels on another lane, it is that of the commands which are placed on this one.
-        let apart = route.map(|route| route.data_in).filter(|data_in| *data_in != lane);
-        let of_reads = apart.and_then(|data_in| self.lanes.get(data_in)).map_or(state, Lane::state);
+        // Where the data of reads travels on other lanes, it is that of the commands which are placed on this one.
+        let apart = route.into_iter().flat_map(Route::lanes).filter(|other| *other != lane);
+        let of_reads = apart.filter_map(|other| self.lanes.get(other)).map(Lane::state);
+        let of_reads = of_reads.fold(state, |sum, other| LaneState {
+            outstanding_in_bytes: sum.outstanding_in_bytes + other.outstanding_in_bytes,
+            is_receiving: sum.is_receiving || other.is_receiving,
+            ..sum
+        });
         LaneState {
             accepts_commands: state.accepts_commands && open && route.is_some(),
             accepts_orphans: self.accepts_orphans(lane),
-            outstanding_in_bytes: of_reads.outstanding_in_bytes,
-            is_receiving: state.is_receiving || of_reads.is_receiving,
-            ..state
+            ..of_reads
         }
     }
 
@@ -331,7 +334,7 @@ impl Session {
             return Err(PeerFault::SegmentTooLong.into());
         }
         let pdu = TargetPdu::parse(header)?;
-        if !brings(place.role, self.parameters.split, &pdu) {
+        if !brings(place.role, &pdu) {
             return Err(PeerFault::LaneMisused.into());
         }
         self.window.update(pdu.window());
@@ -382,11 +385,11 @@ impl Session {
 }
 
 /// Whether a lane with this role brings such PDUs. All bring answers to their own pings.
-fn brings(role: LaneRole, split: SplitLanes, pdu: &TargetPdu) -> bool {
+fn brings(role: LaneRole, pdu: &TargetPdu) -> bool {
     match role {
         LaneRole::Whole => true,
         LaneRole::Requests => matches!(pdu, TargetPdu::NopIn(_)),
-        LaneRole::Responses => split != SplitLanes::Three || !matches!(pdu, TargetPdu::DataIn(_)),
+        LaneRole::Responses => true,
         LaneRole::DataIn => match pdu {
             TargetPdu::DataIn(pdu) => pdu.status.is_none(),
             pdu => matches!(pdu, TargetPdu::NopIn(_)),

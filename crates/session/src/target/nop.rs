@@ -2,10 +2,11 @@
 
 use super::event::Event;
 use super::immediate::{ImmediateKind, Ticket};
-use super::lane::Phase;
+use super::lane::{Lane, Phase};
 use super::request::{Content, Request};
 use super::session::Session;
 use super::transmit::{Reply, Unnumbered};
+use crate::lanes::Roled;
 use crate::liveness::{Measure, Patience};
 use crate::parameters::TargetLimits;
 use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
@@ -132,9 +133,11 @@ impl Session {
         self.emit_unasked(lane, Ttt::NONE)
     }
 
-    /// The number of the next response to what comes on a lane.
+    /// The number of the next response to what comes on a lane. In a split session, a lane counts for itself until that of
+    /// the responses joins; `None` once that is lost.
     fn next_status(&self, lane: LaneId) -> Option<StatSn> {
-        let responses = self.lanes.of_responses(lane).unwrap_or(lane);
+        let own = || Some(lane).filter(|lane| self.lanes.get(*lane).is_some_and(Lane::is_usable));
+        let responses = self.lanes.of_responses(lane).or_else(own)?;
         self.lanes.get(responses).map(|lane| lane.status.next())
     }
 

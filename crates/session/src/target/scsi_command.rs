@@ -98,6 +98,7 @@ impl Session {
             false => out_bytes.min(self.parameters.first_burst_bytes),
         };
         let mut data_out = DataOut::new(now, out_bytes, unsolicited_end);
+        let route = self.lanes.route_over(lane, self.parameters.split);
         let mut response = None;
         if unsolicited_end > 0 {
             let is_first = in_turn && self.starved.is_empty();
@@ -120,7 +121,7 @@ impl Session {
             cmd_sn: command.cmd_sn,
             immediate: command.immediate,
             arrived_at: now,
-            route: self.lanes.route_over(lane, self.parameters.split).unwrap_or(Route::over(lane)),
+            route: route.unwrap_or(Route::over(lane)).for_read(in_bytes),
             stage: Stage::Waiting,
             silent: false,
             data_out,

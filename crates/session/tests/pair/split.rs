@@ -109,6 +109,17 @@ fn only_the_connection_of_the_requests_takes_commands() {
 }
 
 #[test]
+fn a_short_read_comes_with_its_status_and_does_not_wait_for_the_data_of_others() {
+    let mut world = world(SplitLanes::Three, [5, 5, 5000]);
+    let [short, long] = [4096, 4097].map(|bytes| world.read(0, bytes));
+    world.run_until(|world| world.completed.contains_key(&short));
+    assert!(!world.completed.contains_key(&long));
+    world.run();
+    assert_eq!([short, long].map(|task| world.completed[&task].data_in_bytes), [4096, 4097]);
+    assert!(world.is_clean());
+}
+
+#[test]
 fn who_does_not_split_sessions_has_ordinary_ones() {
     let mut world = World::with_delays(
         Settings { target: offer(SplitLanes::None), ..settings(SplitLanes::Three) },

@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use pdu::{Itt, LaneId, TargetPdu, Ttt};
-use ropewalk_session::parameters::SessionType;
+use ropewalk_session::parameters::{LaneRole, SessionParameters, SessionType, SplitLanes};
 use ropewalk_session::seam::{Endpoint, Fault, LaneLoss};
 use ropewalk_session::target::Event;
 use std::time::Duration;
@@ -20,6 +20,20 @@ fn no_more_ping_data_comes_back_than_the_initiator_takes() {
     let mut world = World::with_connections(1);
     world.nop(0, Itt(5), Ttt::NONE, 7, true, &pattern(2000));
     assert_eq!(world.pull_only(0).1, pattern(1024));
+}
+
+#[test]
+fn a_ping_is_not_answered_once_the_connection_of_the_responses_is_lost() {
+    let settings = Settings::default();
+    let session = SessionParameters { split: SplitLanes::Two, ..settings.session };
+    let mut world = World::with_settings(0, Settings { session, ..settings });
+    for (cid, role) in [(0, LaneRole::Requests), (1, LaneRole::Responses)] {
+        world.join_as(cid, |established| established.role = role);
+    }
+    world.nop(0, Itt(5), Ttt::NONE, 7, true, b"echo");
+    // Nothing can say which number the next response would have had.
+    world.session.lane_lost(world.now, LaneId(1), LaneLoss::Broken);
+    assert!(world.pull(0).is_empty());
 }
 
 #[test]

@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 /// The shortest silence that a target may break with a ping. Every world's `ping_after` is longer.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
 
+/// The longest data of a read that comes with its status although the data of others has a connection of its own.
+const SHORT_READ_BYTES_MAX: u32 = 4096;
+
 #[derive(Debug)]
 pub(super) struct LaneWatch {
     pub session: SessionKey,
@@ -96,7 +99,10 @@ impl LaneWatch {
     pub fn check_targets(&self, pdu: &TargetPdu, split: SplitLanes) -> Result<(), String> {
         let is_own = match (self.role, pdu) {
             (LaneRole::Whole, _) | (_, TargetPdu::NopIn(_)) => true,
-            (LaneRole::Responses, pdu) => split == SplitLanes::Two || !matches!(pdu, TargetPdu::DataIn(_)),
+            (LaneRole::Responses, TargetPdu::DataIn(pdu)) => {
+                split == SplitLanes::Two || pdu.data_segment_bytes <= SHORT_READ_BYTES_MAX
+            }
+            (LaneRole::Responses, _) => true,
             (LaneRole::DataIn, TargetPdu::DataIn(DataIn { status, .. })) => status.is_none(),
             (LaneRole::Requests | LaneRole::DataIn, _) => false,
         };

@@ -56,8 +56,8 @@ pub(super) struct SessionWatch {
     told_max_cmd_sn: CmdSn,
     /// The greatest CmdSN that the initiator has used, and one.
     next_cmd_sn: CmdSn,
-    /// The INQUIRY that asked each unit last who it is.
-    identifications: NumberMap<Lun, Itt>,
+    /// The INQUIRYs under way that ask units who they are.
+    identifications: NumberMap<Itt, Lun>,
     /// The units that have answered one over this session.
     identified: HashSet<Lun>,
     /// Which commands have arrived, and which have reached the device server.
@@ -249,7 +249,9 @@ impl SessionWatch {
     /// Who the unit is must be asked over every session: there may be another behind its number.
     fn check_identified(&mut self, pdu: &ScsiCommand) -> Result<(), String> {
         if pdu.cdb.bytes().starts_with(&DEVICE_IDENTIFICATION) {
-            self.identifications.insert(pdu.lun, pdu.itt);
+            self.identifications.insert(pdu.itt, pdu.lun);
+        } else {
+            self.identifications.remove(&pdu.itt);
         }
         let cdb = pdu.cdb.bytes();
         let moves_data = cdb.starts_with(&READ) || MediumAccess::of(cdb) == MediumAccess::Write;
@@ -519,8 +521,7 @@ impl SessionWatch {
     }
 
     fn hear_status(&mut self, itt: Itt, status: u8) {
-        let asked = self.identifications.iter().find(|(_, inquiry)| **inquiry == itt && status == GOOD);
-        self.identified.extend(asked.map(|(lun, _)| *lun));
+        self.identified.extend(self.identifications.remove(&itt).filter(|_| status == GOOD));
         self.end_task(itt);
     }
 
