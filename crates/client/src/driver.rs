@@ -105,6 +105,8 @@ pub(crate) struct Driver {
     look_again: Option<Instant>,
     /// When the next lane is to be probed, if it stays silent.
     next_probe: Option<Instant>,
+    /// The target bears probes.
+    probes_tails: bool,
     /// What the sessions wait for.
     looks: Looks,
     /// How many connections work.
@@ -160,6 +162,7 @@ impl Shared {
             lanes_shown: Vec::new(),
             look_again: None,
             next_probe: None,
+            probes_tails: true,
             looks: Looks::new(Arc::clone(&environment.host)),
             answered_bytes: 0,
             turn: 0,

@@ -130,6 +130,11 @@ impl Driver {
         } else {
             tracing::warn!(path = %path.id, %lane, portal = %path.portals.leading(), %error, "a connection is lost");
         }
+        let is_probed = path.lanes.iter().any(|state| state.id == lane && state.tail.is_probed());
+        if matches!(error, ConnectionError::Closed) && is_probed && self.probes_tails {
+            tracing::info!(path = %path.id, "silent connections are pinged no more: the target closes them");
+            self.probes_tails = false;
+        }
         if matches!(error, ConnectionError::Fault(_)) {
             // The connection is given up in any case.
             let _ = self.send(cx, at, lane, now);

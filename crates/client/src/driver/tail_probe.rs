@@ -18,6 +18,10 @@
 //! reported to have arrived (RFC 6937): after one ping that is only the lost segment again. If that is lost, too, only
 //! a segment behind it tells, and after two pings a third one may leave.
 
+//! Some targets close a connection that pings while commands are under way on others: istgt 0.4 takes the CmdSN of an
+//! immediate NOP-Out for wrong unless it is its ExpCmdSN. A target that closes a connection right after a probe is probed
+//! no more.
+
 use super::Driver;
 use super::path::Lane;
 use framing::Counters;
@@ -90,6 +94,11 @@ impl Tail {
         [silent, unacknowledged].into_iter().flatten().min()
     }
 
+    /// Whether probes were the last that happened.
+    pub(super) fn is_probed(&self) -> bool {
+        self.silence.probes > 0 || self.unacknowledged.is_some_and(|silence| silence.probes > 0)
+    }
+
     fn probed(&mut self, now: Instant, is_sent: bool) {
         self.sent_pdus += u64::from(is_sent);
         self.silence.probed(now);
@@ -101,6 +110,9 @@ impl Driver {
     /// Pings the lanes that have been silent too long, and notes when to look again.
     pub(super) fn probe_tails(&mut self, now: Instant) {
         self.next_probe = None;
+        if !self.probes_tails {
+            return;
+        }
         for path in self.paths.iter_mut() {
             let Some(core) = &mut path.core else { continue };
             for lane in path.lanes.iter_mut().filter(|lane| lane.closing.is_none()) {
