@@ -126,7 +126,7 @@ impl Path {
     fn incoming_of_split(&mut self, now: Instant, age_max: Option<Duration>) -> Option<Incoming> {
         let bearer = self.parameters.filter(|_| self.is_split())?.split.brings_reads();
         let brings = self.lanes.iter().filter(|lane| !lane.role.takes_requests());
-        let received_bytes = brings.map(|lane| lane.received_bytes()).sum();
+        let received_bytes = brings.map(Lane::received_bytes).sum();
         let lane = self.lanes.iter_mut().find(|lane| lane.role == bearer)?;
         let path = age_max.and_then(|age_max| lane.measure(now, age_max));
         Some(Incoming { received_bytes, path })

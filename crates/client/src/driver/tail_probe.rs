@@ -181,6 +181,16 @@ mod tests {
     }
 
     #[test]
+    fn probes_are_the_last_that_happened_until_something_does() {
+        let mut tail = Tail::default();
+        assert!(!tail.is_probed());
+        tail.probed(at(10), true);
+        assert!(tail.is_probed());
+        tail.silence = Silence::from(at(20));
+        assert!(!tail.is_probed());
+    }
+
+    #[test]
     fn what_is_not_acknowledged_is_probed_although_data_comes() {
         let tail = Tail {
             silence: Silence::from(at(100)),

@@ -387,9 +387,8 @@ impl Session {
 /// Whether a lane with this role brings such PDUs. All bring answers to their own pings.
 fn brings(role: LaneRole, pdu: &TargetPdu) -> bool {
     match role {
-        LaneRole::Whole => true,
+        LaneRole::Whole | LaneRole::Responses => true,
         LaneRole::Requests => matches!(pdu, TargetPdu::NopIn(_)),
-        LaneRole::Responses => true,
         LaneRole::DataIn => match pdu {
             TargetPdu::DataIn(pdu) => pdu.status.is_none(),
             pdu => matches!(pdu, TargetPdu::NopIn(_)),

@@ -98,11 +98,10 @@ impl LaneWatch {
     /// The target sends something else.
     pub fn check_targets(&self, pdu: &TargetPdu, split: SplitLanes) -> Result<(), String> {
         let is_own = match (self.role, pdu) {
-            (LaneRole::Whole, _) | (_, TargetPdu::NopIn(_)) => true,
             (LaneRole::Responses, TargetPdu::DataIn(pdu)) => {
                 split == SplitLanes::Two || pdu.data_segment_bytes <= SHORT_READ_BYTES_MAX
             }
-            (LaneRole::Responses, _) => true,
+            (LaneRole::Whole | LaneRole::Responses, _) | (_, TargetPdu::NopIn(_)) => true,
             (LaneRole::DataIn, TargetPdu::DataIn(DataIn { status, .. })) => status.is_none(),
             (LaneRole::Requests | LaneRole::DataIn, _) => false,
         };
