@@ -90,8 +90,8 @@ fn run(folder: &Folder, record: &RunRecord) -> anyhow::Result<Tuned> {
 }
 
 fn table(paths: &[PathScore]) -> String {
-    let mut text = "| path | fixed: connections, Mbit/s | tuner | of the best fixed number's bytes | lost, s | within 90 % after | \
-                    rate at the end | connections at the end |\n|---|---|---|---:|---:|---:|---:|---|\n"
+    let mut text = "| path | fixed: connections, Mbit/s | tuner | of the best fixed number's bytes | lost, s | \
+                    within 90 % after | rate at the end | connections at the end |\n|---|---|---|---:|---:|---:|---:|---|\n"
         .to_owned();
     for path in paths {
         let fixed = path.fixed.iter().map(|(connections, megabits)| format!("{connections}: {megabits:.1}"));

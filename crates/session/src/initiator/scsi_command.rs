@@ -60,8 +60,7 @@ impl Session {
     /// Starts the command at the head of the queue on `lane`: it takes its CmdSN, and leaves after the requests that
     /// were queued on that lane before. `None` if no command may be started, or none on this lane.
     pub fn start(&mut self, _now: Instant, lane: LaneId) -> Option<TaskId> {
-        let route = self.route_over(lane)?.for_read(self.demand()?.data_in_bytes);
-        self.start_on(route)
+        self.start_on(self.route_over(lane)?)
     }
 
     /// The route of a command that is placed on `lane`; `None` if none may be.
@@ -72,6 +71,7 @@ impl Session {
     /// As [`Self::start`], with a given route.
     pub(super) fn start_on(&mut self, route: Route) -> Option<TaskId> {
         let demand = self.demand()?;
+        let route = route.for_read(demand.data_in_bytes);
         let is_open = |lane| self.lanes.get(lane).is_some_and(|place| place.phase == Phase::Open);
         if !route.lanes().all(is_open) {
             return None;
