@@ -88,7 +88,7 @@ const LATE_STREAM: &str = r#"
     beside = { streams = 1, from = "300ms", to = "900ms" }
 
     [setup.scsi]
-    workload.pattern = { request_size = "16KiB", depth = 4, end = { time = "1200ms" } }
+    workload.pattern = { request_size = "16KiB", depth = 4, end = { time = "1500ms" } }
     disk.size = "1MiB"
 "#;
 
@@ -98,15 +98,24 @@ fn what_is_beside_a_workload_for_a_part_of_its_time_shares_that_part() {
         let outcome = execute(&plan(LATE_STREAM).cells[0].setup, 1).unwrap();
         let share = outcome.measured[&Quantity::Share];
         assert!(share > 0.0 && share < 1.0, "{share}");
-        let first_ns = |connection| {
-            let of_connection = |sample: &Sample| match sample {
-                Sample::Socket(sample) => (sample.connection == connection).then_some(sample.socket.at_ns),
+        let requests: Vec<_> = outcome
+            .samples
+            .iter()
+            .filter_map(|sample| match sample {
+                Sample::Request(request) => Some(request.begun_ns),
                 _ => None,
-            };
-            outcome.samples.iter().find_map(of_connection).expect("both are looked at")
+            })
+            .collect();
+        let looks = |connection| {
+            outcome.samples.iter().filter_map(move |sample| match sample {
+                Sample::Socket(sample) if sample.connection == connection => Some(sample.socket.at_ns),
+                _ => None,
+            })
         };
-        let late_ns = first_ns(0).abs_diff(first_ns(1));
-        assert!(late_ns > 250_000_000, "the stream came {late_ns} ns after the session");
+        let come = [0, 1].map(|connection| looks(connection).min()).into_iter().max().unwrap();
+        let gone = [0, 1].map(|connection| looks(connection).max()).into_iter().min().unwrap();
+        assert!(requests.iter().min() < come.as_ref(), "the session is alone at first");
+        assert!(gone.as_ref() < requests.iter().max(), "the session is alone at the end");
         let settings = &outcome.settings[0];
         assert_eq!(settings["net.ipv4.tcp_early_retrans"], "0");
     });
