@@ -36,6 +36,12 @@ impl Curve {
         Self(vec![bytes_per_second * STEP_S; whole(seconds / STEP_S)])
     }
 
+    /// What was moved between these times, in seconds, as a curve of its own.
+    pub fn part(&self, from: f64, to: f64) -> Self {
+        let steps = self.0.iter().skip(whole(from / STEP_S)).take(whole((to - from) / STEP_S));
+        Self(steps.copied().collect())
+    }
+
     pub fn seconds(&self) -> f64 {
         self.0.len() as f64 * STEP_S
     }
@@ -78,6 +84,11 @@ mod tests {
         let rises = curve(&[(6, 10.0), (30, 50.0)]);
         assert_eq!(rises.reaches(90.0), Some(2.5));
         assert_eq!(rises.reaches(101.0), None);
+    }
+
+    #[test]
+    fn a_part_begins_and_ends_at_its_times() {
+        assert_eq!(curve(&[(4, 1.0), (2, 2.0), (9, 3.0)]).part(2.0, 4.0), curve(&[(2, 2.0), (2, 3.0)]));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use score::{PathScore, Tuned};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
+use std::iter;
 use std::path::PathBuf;
 
 /// Score tuners against the best fixed number of connections; print a table.
@@ -22,6 +23,9 @@ struct Options {
     /// The folders of the results: those with the fixed numbers, and more with other tuners over the same paths.
     #[arg(value_name = "FOLDER", required = true)]
     results: Vec<PathBuf>,
+    /// The seconds after which the paths change, and the end: each part is scored by itself.
+    #[arg(long, value_name = "SECONDS", value_delimiter = ',')]
+    changes: Vec<f64>,
     /// A file for the same numbers, in JSON.
     #[arg(long)]
     summary: Option<PathBuf>,
@@ -38,12 +42,30 @@ struct Scores {
     paths: Vec<PathScore>,
 }
 
+/// A part of each run, from and to these seconds.
+type Part = (f64, f64);
+
+impl Options {
+    /// The parts to score, in order; the whole of each run is one without a name.
+    fn parts(&self) -> Vec<(String, Part)> {
+        if self.changes.is_empty() {
+            return vec![(String::new(), (0.0, f64::MAX))];
+        }
+        let begins = iter::once(0.0).chain(self.changes.iter().copied());
+        let parts = begins.zip(self.changes.iter().copied());
+        parts.map(|(from, to)| (format!(", {from} to {to} s"), (from, to))).collect()
+    }
+}
+
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let folders: Vec<Folder> =
         options.results.iter().map(|folder| Folder::open(folder)).collect::<Result<_, _>>()?;
     let series = folders.iter().map(|folder| Ok(Summary::of(folder)?.series));
-    let scores = Scores { series: series.collect::<anyhow::Result<_>>()?, paths: score_all(&folders)? };
+    let scores = Scores {
+        series: series.collect::<anyhow::Result<_>>()?,
+        paths: score_all(&folders, &options.parts())?,
+    };
     print!("{}", table(&scores.paths));
     if let Some(file) = &options.summary {
         let text = serde_json::to_string_pretty(&scores)? + "\n";
@@ -53,7 +75,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// The paths in the order of the folders' experiments.
-fn score_all(folders: &[Folder]) -> anyhow::Result<Vec<PathScore>> {
+fn score_all(folders: &[Folder], parts: &[(String, Part)]) -> anyhow::Result<Vec<PathScore>> {
     let mut paths = Vec::<String>::new();
     for folder in folders {
         let plan = folder.plan(&folder.experiment()?)?;
@@ -63,29 +85,33 @@ fn score_all(folders: &[Folder]) -> anyhow::Result<Vec<PathScore>> {
             }
         }
     }
-    paths.iter().map(|path| score(folders, path)).collect()
+    let scores = paths.iter().flat_map(|path| {
+        parts.iter().map(move |(name, part)| score(folders, path, &format!("{path}{name}"), *part))
+    });
+    scores.collect()
 }
 
-fn score(folders: &[Folder], path: &str) -> anyhow::Result<PathScore> {
+fn score(folders: &[Folder], path: &str, name: &str, part: Part) -> anyhow::Result<PathScore> {
     let mut runs = BTreeMap::<&str, Vec<Tuned>>::new();
     for (folder, record) in
         folders.iter().flat_map(|folder| folder.records.iter().map(move |record| (folder, record)))
     {
         let value = |variable| record.values.get(variable).context("the results are of another experiment");
         if record.valid && value(PATH)? == path {
-            runs.entry(value(CONNECTIONS)?).or_default().push(run(folder, record)?);
+            runs.entry(value(CONNECTIONS)?).or_default().push(run(folder, record, part)?);
         }
     }
-    Ok(PathScore::of(path, &runs))
+    Ok(PathScore::of(name, &runs))
 }
 
-fn run(folder: &Folder, record: &RunRecord) -> anyhow::Result<Tuned> {
+fn run(folder: &Folder, record: &RunRecord, (from, to): Part) -> anyhow::Result<Tuned> {
     let decisions = record.session.as_ref().map(|session| session.decisions.as_slice()).unwrap_or_default();
+    let last = decisions.iter().rfind(|decision| decision.at_s < to);
     Ok(Tuned {
         repetition: record.repetition,
-        curve: Curve::of(&folder.samples(record)?),
-        connections: decisions.last().map(|decision| decision.connections),
-        bbr: decisions.last().is_some_and(|decision| decision.bbr),
+        curve: Curve::of(&folder.samples(record)?).part(from, to),
+        connections: last.map(|decision| decision.connections),
+        bbr: last.is_some_and(|decision| decision.bbr),
     })
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Connecting {
     connections: Connections,
 
     /// Where a path is full, `--connections auto` sets the connections beyond the Kth aside, and takes no more from others
-    /// than K flows would
+    /// than K flows would. Below 8, it also begins with K connections
     #[arg(long, value_name = "K", default_value_t = Tuning::default().as_flows, value_parser = clap::value_parser!(u32).range(1..))]
     as_flows: u32,
 

@@ -303,6 +303,7 @@ impl Target {
             if driver.changes_told(path) != changes_told {
                 return false;
             }
+            driver.learn_target(&unit.inquiry);
             driver.units.entry(lun).or_insert_with(|| UnitState::new(Arc::new(unit), path, unheld));
             driver.accept_unit(path, lun);
             true

@@ -65,6 +65,20 @@ pub enum Limit {
 }
 
 impl Limit {
+    /// Whether it limits whatever the number of connections, and for longer than windows take to grow.
+    #[must_use]
+    pub fn is_beyond_connections(self) -> bool {
+        matches!(
+            self,
+            Self::Caller
+                | Self::Depth
+                | Self::CommandWindow
+                | Self::ReadyToTransfer
+                | Self::Target
+                | Self::Processor
+        )
+    }
+
     /// A word for programs.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -40,6 +40,8 @@ pub struct Slice {
     pub law: Law,
     /// The most connections that there can be, as far as is known: at most [`TUNED_CONNECTIONS_MAX`].
     pub connections_max: u32,
+    /// They may use BBR, at most [`BBR_CONNECTIONS_MAX`] of them.
+    pub may_use_bbr: bool,
     /// Payload of the commands that the target answered, in both directions.
     pub moved_bytes: u64,
     /// What limited the session; `None` if that cannot be said.
@@ -70,8 +72,6 @@ pub const AS_FLOWS: u32 = 8;
 pub struct Terms {
     /// The most connections under the configured congestion control.
     pub connections_max: u32,
-    /// It may use BBR, on at most [`BBR_CONNECTIONS_MAX`] connections.
-    pub may_use_bbr: bool,
     /// The connections that are kept over a full path, whether or not more would move more there: beside others, the
     /// session takes the share of so many flows.
     pub as_flows: u32,
@@ -81,12 +81,7 @@ pub struct Terms {
 
 impl Default for Terms {
     fn default() -> Self {
-        Self {
-            connections_max: TUNED_CONNECTIONS_MAX,
-            may_use_bbr: false,
-            as_flows: AS_FLOWS,
-            experience: Experience::default(),
-        }
+        Self { connections_max: TUNED_CONNECTIONS_MAX, as_flows: AS_FLOWS, experience: Experience::default() }
     }
 }
 
@@ -160,6 +155,10 @@ pub enum Reason {
     Worse(f64),
     /// Fewer move this many times as much, and still fill the path: others have the rest.
     StillFull(f64),
+    /// No further connection could be made.
+    NoneCame,
+    /// Something other than the connections limits now, so no more are made.
+    LimitedElsewhere(Limit),
     /// The search goes on at this number.
     Searching,
     /// The search has ended at this number.
@@ -183,6 +182,8 @@ impl Reason {
             Self::AsGood(_) => "as_good",
             Self::Worse(_) => "worse",
             Self::StillFull(_) => "still_full",
+            Self::NoneCame => "none_came",
+            Self::LimitedElsewhere(_) => "limited_elsewhere",
             Self::Searching => "searching",
             Self::Found => "found",
         }
@@ -217,6 +218,10 @@ impl fmt::Display for Reason {
             Self::StillFull(ratio) => {
                 write!(formatter, "kept: fewer move {ratio:.2} times as much, but the path is still full")
             }
+            Self::NoneCame => formatter.write_str("no further connection could be made"),
+            Self::LimitedElsewhere(limit) => {
+                write!(formatter, "no more are made: {} limits now", beyond_connections(*limit))
+            }
             Self::Searching => formatter.write_str("the search goes on here"),
             Self::Found => formatter.write_str("the search ends here"),
         }
@@ -231,6 +236,18 @@ fn of_each(limit: Limit) -> &'static str {
         Limit::ReceiveWindow => "the receiver's window limits each connection",
         Limit::SendBuffer => "the send buffer limits each connection",
         _ => "more may move more",
+    }
+}
+
+/// What limits whatever the number of connections, in words.
+fn beyond_connections(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Target => "the target",
+        Limit::Caller => "the caller",
+        Limit::Processor => "the processor",
+        Limit::Depth => "the number of requests",
+        Limit::CommandWindow => "the target's command window",
+        _ => "the target's R2Ts",
     }
 }
 

@@ -516,6 +516,7 @@ impl Path {
         self.functions.clear();
         self.watch = Watch::default();
         self.portals.session_ended();
+        self.want_no_spare();
         self.lanes.clear();
         self.wakers.wake_all();
         self.accepted.clear();

@@ -17,15 +17,16 @@
 //! A second ping follows the first one closely, as a segment of its own. In recovery, TCP sends as much as has been
 //! reported to have arrived (RFC 6937): after one ping that is only the lost segment again. If that is lost, too, only
 //! a segment behind it tells, and after two pings a third one may leave.
-
+//!
 //! Some targets close a connection that pings while commands are under way on others: istgt 0.4 takes the CmdSN of an
-//! immediate NOP-Out for wrong unless it is its ExpCmdSN. A target that closes a connection right after a probe is probed
-//! no more.
+//! immediate NOP-Out for wrong unless it is its ExpCmdSN. istgt is not probed, nor a target that closes a connection right
+//! after a probe.
 
 use super::Driver;
 use super::path::Lane;
 use framing::Counters;
 use pdu::{Duration, Instant};
+use scsi::client::StandardInquiry;
 use session::initiator::{PING_BYTES_MAX, Session};
 
 /// The round trip from which on a connection is probed. On shorter paths losses are rare, and answers wait for disks and
@@ -106,7 +107,15 @@ impl Tail {
     }
 }
 
+/// The vendor and product that istgt's units name unless its administrator sets others.
+const ISTGT: (&str, &str) = ("FreeBSD", "iSCSI DISK");
+
 impl Driver {
+    /// Learns from a unit what its target is, before anything is written.
+    pub(crate) fn learn_target(&mut self, unit: &StandardInquiry) {
+        self.probes_tails &= (unit.vendor.as_str(), unit.product.as_str()) != ISTGT;
+    }
+
     /// Pings the lanes that have been silent too long, and notes when to look again.
     pub(super) fn probe_tails(&mut self, now: Instant) {
         self.next_probe = None;

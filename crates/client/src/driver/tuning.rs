@@ -6,7 +6,7 @@ use super::path::{Lane, Path};
 use crate::path_id::PathId;
 use crate::report::PathState;
 use crate::{Config, Connections, Environment};
-use framing::{Congestion, SocketOptions, UnsentLimit};
+use framing::{Congestion, SocketOptions, SocketOptionsError, UnsentLimit};
 use pdu::{Duration, Instant, LaneId};
 use policy::tuner::{Decision, Experience, Law, Slice, TUNED_CONNECTIONS_MAX, Terms};
 use policy::{Seen, Tuner};
@@ -14,6 +14,9 @@ use std::cmp::{Ordering, Reverse};
 
 /// A spare connection is logged out after this time.
 const SPARE_MAX: Duration = Duration::from_secs(60);
+
+/// One that cannot be logged out yet is looked at again after this time.
+const SPARE_LOOK: Duration = Duration::from_secs(10);
 
 /// The most sessions that are logged out because they are spare. Each path is kept when its session is gone.
 const RETIRED_SESSIONS_MAX: u64 = 64;
@@ -75,7 +78,6 @@ impl Tuning {
             Connections::Auto => {
                 let terms = Terms {
                     connections_max: config.tuning.connections_max,
-                    may_use_bbr: config.tuning.bbr.is_some(),
                     as_flows: config.tuning.as_flows,
                     experience: config.tuning.experience,
                 };
@@ -202,16 +204,17 @@ impl Driver {
         now + Slice::length_on(self.looks.seen().rtt_min())
     }
 
-    /// What has happened since; `None` if connections have come or gone, or if that is too short.
+    /// What has happened since; `None` if connections have come or gone or one logs in, or if that is too short.
     fn slice(&self, since: &Begun, now: Instant) -> Option<Slice> {
         let connections = self.working_lanes().count();
         let are_the_same = (since.connections, since.lanes_made) == (connections, self.next_lane);
-        (are_the_same && now >= since.until).then(|| Slice {
+        (are_the_same && !self.tuning.is_logging_in && now >= since.until).then(|| Slice {
             end: now,
             length: now.saturating_duration_since(since.at),
             connections: number(connections),
             law: self.tuning.law,
             connections_max: self.connections_max(),
+            may_use_bbr: self.tuning.bbr.is_some(),
             moved_bytes: self.answered_bytes - since.answered_bytes,
             diagnosis: self.looks.seen().since(&since.seen).diagnose(),
         })
@@ -248,27 +251,31 @@ impl Driver {
     }
 
     /// Gives working connections the congestion control that is wanted, also those that have logged in since. If one
-    /// refuses, none is asked again.
+    /// refuses BBR, none is asked again.
     fn keep_law(&mut self) {
-        let Some(bbr) = &self.tuning.bbr else { return };
+        if let Err(error) = self.give_law() {
+            tracing::info!(%error, "no connection uses BBR: one refuses it");
+            (self.tuning.bbr, self.tuning.law) = (None, Law::Configured);
+            // Those that took BBR can go back to what they had.
+            let _ = self.give_law();
+        }
+    }
+
+    fn give_law(&mut self) -> Result<(), SocketOptionsError> {
         let law = self.tuning.law;
         let lanes = self.paths.iter_mut().flat_map(|path| &mut path.lanes);
         for lane in lanes.filter(|lane| !lane.is_spare() && lane.law != law) {
             let congestion = match law {
                 Law::Configured => lane.socket.congestion.clone(),
-                Law::Bbr => Some(bbr.clone()),
+                Law::Bbr => self.tuning.bbr.clone(),
             };
             // What the socket may keep unsent follows its path already.
             let unsent = UnsentLimit::System;
-            match lane.connection.apply(&SocketOptions { congestion, unsent, ..lane.socket.clone() }) {
-                Ok(in_force) => (lane.law, lane.congestion) = (law, in_force.congestion),
-                Err(error) => {
-                    tracing::info!(lane = %lane.id, %error, "the congestion control stays");
-                    (self.tuning.bbr, self.tuning.law) = (None, Law::Configured);
-                    return;
-                }
-            }
+            let options = SocketOptions { congestion, unsent, ..lane.socket.clone() };
+            let in_force = lane.connection.apply(&options)?;
+            (lane.law, lane.congestion) = (law, in_force.congestion);
         }
+        Ok(())
     }
 
     /// Sets aside the connections with the smallest congestion windows, of equal ones the newest. What they have begun, they
@@ -341,12 +348,26 @@ impl Driver {
             self.tuning.slice = None;
         }
         self.tuning.slice_due = (!is_idle).then(|| self.slice_end(now));
-        self.tuning.spare_due =
-            self.paths.iter().filter_map(Path::spare_until).filter(|until| *until > now).min();
+        // What cannot be logged out when it is due is looked at again.
+        let again = now + SPARE_LOOK;
+        let spare = self.paths.iter().filter_map(Path::spare_until);
+        self.tuning.spare_due = spare.map(|until| if until > now { until } else { again }).min();
     }
 }
 
 impl Path {
+    /// A spare connection that is lost is not replaced.
+    pub(super) fn want_instead_of(&mut self, lost: LaneId) {
+        if self.spare_lanes().any(|lane| lane.id == lost) {
+            self.connections_wanted = self.connections_wanted.saturating_sub(1).max(1);
+        }
+    }
+
+    /// The next session begins with the connections that worked in this one.
+    pub(super) fn want_no_spare(&mut self) {
+        self.connections_wanted = self.connections_wanted.saturating_sub(self.spare_lanes().count()).max(1);
+    }
+
     /// The present connections and those still expected that are not spare.
     pub(super) fn working_connections_to_be(&self) -> usize {
         self.connections_to_be().saturating_sub(self.spare_lanes().count())

@@ -114,13 +114,13 @@ pub enum Reason {
 const LATENESS_SHARE_MAX: f64 = 0.02;
 /// The best that an ordinary kernel's timers allow. The report shows its effect on a path of less than 10 ms.
 const LATENESS_FLOOR: Duration = Duration::from_micros(200);
-/// The longest single pause of the relay, as a share of the round trip. Frames keep the times at which they arrived, so a
-/// pause delays and bunches them, once. `HyStart++` is the most sensitive to that: it ends a slow start when the round trip
-/// has grown by an eighth, or by 16 ms (RFC 9406 §4.2).
-const GAP_SHARE_MAX: f64 = 0.125;
-const GAP_MAX: Duration = Duration::from_millis(16);
-/// The best that an ordinary machine allows.
-const GAP_FLOOR: Duration = Duration::from_millis(1);
+/// The longest single pause of the relay, in round trips. Frames keep the times at which they arrived, so a pause delays and
+/// bunches them, once; that it happens rarely is for [`Reason::Late`] to say. `HyStart++` is the most sensitive to a pause:
+/// it ends a slow start when the round trip has grown by an eighth, or by 16 ms (RFC 9406 §4.2).
+const GAP_ROUND_TRIPS_MAX: f64 = 1.0;
+const GAP_MAX: Duration = Duration::from_millis(32);
+/// A host of virtual machines takes a processor away for so long.
+const GAP_FLOOR: Duration = Duration::from_millis(10);
 const PROCESSOR_SHARE_MAX: f64 = 0.7;
 
 impl RelayReport {
@@ -157,7 +157,7 @@ impl RelayReport {
     fn delays(&self) -> impl Iterator<Item = Reason> {
         let limit = |share, floor| self.round_trip.mul_f64(share).max(floor);
         let late_limit = limit(LATENESS_SHARE_MAX, LATENESS_FLOOR);
-        let gap_limit = limit(GAP_SHARE_MAX, GAP_FLOOR).min(GAP_MAX);
+        let gap_limit = limit(GAP_ROUND_TRIPS_MAX, GAP_FLOOR).min(GAP_MAX);
         let p999 = Duration::from_nanos(self.lateness().p999_ns);
         let longest = Duration::from_nanos(self.gaps.max_ns);
         let share = self.processor_share_max;

@@ -112,8 +112,9 @@ impl Seen {
         // Nothing is sent while data of reads is waited for.
         let is_incoming = arrival_share > network_share;
         if other == Limit::Arrival {
-            let incoming = of(self.limit_of_arrival(&path), other_share, true);
-            return (path.rtt_min >= LOOKED_INTO).then_some(incoming);
+            let incoming = self.limit_of_arrival(&path);
+            let is_seen = matches!(incoming, Limit::Saturation | Limit::Losses);
+            return (is_seen || path.rtt_min >= LOOKED_INTO).then(|| of(incoming, other_share, true));
         }
         if matches!(other, Limit::Depth | Limit::CommandWindow) && self.path.is_queued(is_incoming) {
             // More on its way would wait in the queue.

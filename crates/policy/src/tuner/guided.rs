@@ -3,7 +3,8 @@
 use super::rest::Rest;
 use super::sample::{Advice, Sample};
 use super::{
-    BBR_CONNECTIONS_MAX, Decision, Experience, FIRST_CONNECTIONS, Found, Law, Reason, Slice, Terms, Tuner,
+    AS_FLOWS, BBR_CONNECTIONS_MAX, Decision, Experience, FIRST_CONNECTIONS, Found, Law, Reason, Slice, Terms,
+    Tuner,
 };
 use crate::diagnosis::Limit;
 use pdu::{Duration, Instant};
@@ -17,9 +18,12 @@ use pdu::{Duration, Instant};
 /// [`LOSS_MAX`] times as much. A trial that fails is repeated after a pause, which doubles each time, and at once when
 /// the path changes. At 95 percent of what was moved while the path was full, nothing more is tried.
 ///
-/// Where the path is full, its queue may be that of others too, and what a connection brings may be taken from them.
-/// Connections beyond [`Terms::as_flows`] are therefore set aside whatever they bring, for as long as the path stays full.
-/// Where more than a hundredth is lost, a long round trip does not show that, and the first connections are kept.
+/// Where the path is full, its queue may be that of others too, and what a connection brings may be taken from
+/// them. Connections beyond [`Terms::as_flows`] are therefore set aside whatever they bring, for as long as the
+/// path stays full and those that stay take up some of what these leave. If they take up nothing, no queue makes
+/// the round trip long: the path itself has grown longer, which the kernel's shortest round trip shows only after
+/// some minutes. Where more than a hundredth is lost, a long round trip does not show a queue either, and the first
+/// connections are kept, unless fewer flows than [`AS_FLOWS`] are asked for.
 ///
 /// Connections are set aside a few at a time, because their congestion windows go with them: at most as many as the queue
 /// on the path makes up for until the others have grown. So those that have brought nothing, too, are given up a few at a
@@ -40,6 +44,8 @@ pub struct Guided {
     trial: Option<Trial>,
     /// The most bytes per second that have been moved while the path was full.
     full: f64,
+    /// The slices in a row that something other than the connections limits, while more of them are made.
+    limited_elsewhere: u32,
     /// More connections than this have brought nothing.
     enough: Option<u32>,
     /// Until more, and fewer, are tried again.
@@ -75,8 +81,16 @@ const FIRST_SETTLING_SLICES: u32 = 1;
 const SAMPLE_SLICES: u32 = 4;
 const FIRST_SAMPLE_SLICES: u32 = 2;
 
-/// What moves this part of what a full path has moved fills it, too.
+/// What moves this part of what a full path has moved fills it, too; and what moves this many times as much, without
+/// filling it, shows that it was not full.
 const FULL_AGAIN: f64 = 0.95;
+const NEVER_FULL: f64 = 1.1;
+
+/// Over a full path, those that stay take up at least this part of what those set aside leave.
+const TAKEN_UP_MIN: f64 = 0.2;
+
+/// After so many slices that something else limits, no more connections are made.
+const SLICES_ELSEWHERE_MAX: u32 = 2;
 
 /// More connections are tried in this proportion.
 const GROWTH: u32 = 2;
@@ -112,6 +126,7 @@ impl Guided {
             sample: Sample::default(),
             trial: None,
             full: 0.0,
+            limited_elsewhere: 0,
             enough: None,
             up: Rest::NONE,
             down: Rest::FIRST,
@@ -127,7 +142,7 @@ impl Guided {
 
 impl Tuner for Guided {
     fn connections_at_first(&self) -> u32 {
-        FIRST_CONNECTIONS.max(self.terms.experience.connections_max()).min(self.terms.connections_max)
+        self.first().max(self.terms.experience.connections_max()).min(self.terms.connections_max)
     }
 
     fn decide(&mut self, slice: &Slice) -> Option<Decision> {
@@ -137,7 +152,8 @@ impl Tuner for Guided {
             // Those of a trial that have to log in come one after the other.
             self.trial.iter_mut().for_each(|trial| trial.began = slice.end);
         }
-        let decision = self.as_before(slice).or_else(|| self.after_sample(slice));
+        let decision = self.as_before(slice).or_else(|| self.grow_no_more(slice));
+        let decision = decision.or_else(|| self.after_sample(slice));
         let is_change = |decision: &Decision| is_change(decision, slice.connections, slice.law);
         if decision.as_ref().is_some_and(is_change) {
             self.settling = SETTLING_SLICES;
@@ -151,6 +167,30 @@ impl Tuner for Guided {
 }
 
 impl Guided {
+    /// The first connections, before anything is known.
+    fn first(&self) -> u32 {
+        if self.terms.as_flows < AS_FLOWS { self.terms.as_flows } else { FIRST_CONNECTIONS }
+    }
+
+    /// Ends a trial whose connections are still being made, if something else has become the limit.
+    fn grow_no_more(&mut self, slice: &Slice) -> Option<Decision> {
+        let is_growing = self
+            .trial
+            .is_some_and(|trial| (trial.before.connections..trial.connections).contains(&slice.connections));
+        let elsewhere = slice.diagnosis.as_ref().map(|diagnosis| diagnosis.limit);
+        let elsewhere = elsewhere.filter(|limit| is_growing && limit.is_beyond_connections());
+        let Some(limit) = elsewhere else {
+            self.limited_elsewhere = 0;
+            return None;
+        };
+        self.limited_elsewhere += 1;
+        (self.limited_elsewhere >= SLICES_ELSEWHERE_MAX).then(|| {
+            (self.trial, self.limited_elsewhere) = (None, 0);
+            let enough = (slice.connections, slice.law);
+            decision(slice.end, &Sample::of_slice(slice), enough, Reason::LimitedElsewhere(limit))
+        })
+    }
+
     /// What follows from a sample that this slice completes.
     fn after_sample(&mut self, slice: &Slice) -> Option<Decision> {
         if self.settling > 0 {
@@ -178,7 +218,7 @@ impl Guided {
         let diagnosis = slice.diagnosis.as_ref()?;
         let known = self.known?.of(diagnosis.is_incoming).filter(|known| known.law == Law::Bbr)?;
         let first = Sample::of_slice(slice);
-        let (connections, limit) = self.bbr_instead(Advice::of(diagnosis)?, &first, slice.end)?;
+        let (connections, limit) = self.bbr_instead(Advice::of(diagnosis)?, &first, slice)?;
         (self.known, self.held) = (None, Some(known));
         Some(decision(slice.end, &first, (connections, Law::Bbr), Reason::BbrKnown(limit)))
     }
@@ -208,9 +248,8 @@ impl Guided {
             return Some(self.judge_bbr(ratio, trial, sample, is_late, now));
         }
         if trial.connections > before && sample.connections <= before {
-            // None could be made.
             self.up.lengthen(now);
-            return None;
+            return Some(decision(now, sample, (sample.connections, sample.law), Reason::NoneCame));
         }
         let is_of_trial = match trial.connections > before {
             // Some may not have come.
@@ -233,7 +272,11 @@ impl Guided {
                 self.down = Rest::NONE;
                 (sample.connections, Reason::AsGood(ratio))
             }
-            (false, ratio) if sample.is_full() && sample.connections >= self.terms.as_flows => {
+            (false, ratio)
+                if sample.is_full()
+                    && sample.connections >= self.terms.as_flows
+                    && is_taken_up(ratio, sample.connections, before) =>
+            {
                 self.down = Rest::NONE;
                 (sample.connections, Reason::StillFull(ratio))
             }
@@ -283,8 +326,10 @@ impl Guided {
         }
         if sample.is_full() {
             self.full = self.full.max(sample.bytes_per_second());
+        } else if sample.bytes_per_second() > NEVER_FULL * self.full {
+            self.full = 0.0;
         }
-        let (connections, law, reason) = match self.bbr_instead(advice, sample, slice.end) {
+        let (connections, law, reason) = match self.bbr_instead(advice, sample, slice) {
             Some((connections, limit)) => (connections, Law::Bbr, Reason::BbrMayDo(limit)),
             None if sample.law == Law::Bbr => return None,
             None => {
@@ -302,13 +347,13 @@ impl Guided {
     }
 
     /// The connections under BBR, where losses limit each of many, and what limits these.
-    fn bbr_instead(&self, advice: Advice, sample: &Sample, now: Instant) -> Option<(u32, Limit)> {
+    fn bbr_instead(&self, advice: Advice, sample: &Sample, slice: &Slice) -> Option<(u32, Limit)> {
         let Advice::More(limit @ (Limit::Losses | Limit::Timeouts)) = advice else { return None };
-        let may_try = self.terms.may_use_bbr
+        let may_try = slice.may_use_bbr
             && !sample.is_incoming
             && !self.fills(sample)
             && sample.law == Law::Configured
-            && self.bbr.is_over(now);
+            && self.bbr.is_over(slice.end);
         let connections = sample.connections.min(BBR_CONNECTIONS_MAX).min(self.terms.as_flows);
         may_try.then_some((connections, limit))
     }
@@ -331,13 +376,13 @@ impl Guided {
         if self.enough.is_some_and(|enough| enough >= connections) {
             self.end_retreat(slice.end);
         }
-        let more = (connections * GROWTH).max(FIRST_CONNECTIONS);
+        let more = (connections * GROWTH).max(self.first());
         let more = more.min(slice.connections_max).min(self.terms.connections_max);
         let may_grow = self.enough.is_none() && self.up.is_over(slice.end) && !self.fills(sample);
         let more = Some(more).filter(|more| *more > connections && may_grow);
         let least = match advice {
             Advice::More(_) => self.enough.unwrap_or(connections),
-            Advice::Fewer(_) if sample.loses_much() => FIRST_CONNECTIONS.min(connections),
+            Advice::Fewer(_) if sample.loses_much() => self.first().min(connections),
             Advice::Fewer(_) if connections > self.terms.as_flows => self.terms.as_flows,
             Advice::Fewer(_) => CONNECTIONS_MIN.min(self.terms.as_flows),
         };
@@ -352,6 +397,12 @@ impl Guided {
             Advice::More(limit) => of_more(limit).or(of_fewer(limit)),
         }
     }
+}
+
+/// Whether connections that stay have taken up some of what those set aside have left.
+fn is_taken_up(ratio: f64, connections: u32, before: u32) -> bool {
+    let left = f64::from(connections) / f64::from(before);
+    ratio >= left + TAKEN_UP_MIN * (1.0 - left)
 }
 
 /// Whether other connections are to work than these, or with another congestion control.

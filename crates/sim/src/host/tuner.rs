@@ -20,11 +20,9 @@ impl HostTuner {
     pub fn begin(self, connections: u32, random: &SharedCell<Random>) -> Box<dyn Tuner> {
         match self {
             Self::Fickle => Box::new(Fickle::new(connections, random.clone())),
-            Self::Guided => Box::new(Guided::new(Terms {
-                connections_max: CONNECTIONS_MAX,
-                may_use_bbr: true,
-                ..Terms::default()
-            })),
+            Self::Guided => {
+                Box::new(Guided::new(Terms { connections_max: CONNECTIONS_MAX, ..Terms::default() }))
+            }
         }
     }
 }

@@ -55,7 +55,7 @@ fn each_reason_alone_is_enough() {
         RelayReport { forward: WayReport { beyond_memory: 1, ..way() }, ..good.clone() },
         RelayReport { backward: WayReport { writes_failed: 1, ..way() }, ..good.clone() },
         RelayReport { backward: late(800_001), ..good.clone() },
-        RelayReport { gaps: gap(5_000_001), ..good.clone() },
+        RelayReport { gaps: gap(32_000_001), ..good.clone() },
         RelayReport { processor_share_max: 0.71, ..good },
     ];
     for report in broken {
@@ -72,11 +72,13 @@ fn lateness_is_judged_by_the_round_trip_but_not_beyond_what_timers_can_do() {
 }
 
 #[test]
-fn one_gap_is_judged_by_the_round_trip_and_may_be_a_millisecond_on_any() {
+fn one_gap_may_be_a_round_trip_and_what_a_host_of_virtual_machines_takes_on_any() {
     let gap = |round_trip, max_ns| RelayReport { gaps: gap(max_ns), ..report(round_trip) }.verdict();
-    assert!(gap(Duration::from_millis(40), 5_000_000).is_valid());
-    assert!(gap(Duration::ZERO, 1_000_000).is_valid());
-    assert!(!gap(Duration::ZERO, 1_000_001).is_valid());
+    assert!(gap(Duration::from_millis(20), 20_000_000).is_valid());
+    assert!(!gap(Duration::from_millis(20), 20_000_001).is_valid());
+    assert!(gap(Duration::ZERO, 10_000_000).is_valid());
+    assert!(!gap(Duration::ZERO, 10_000_001).is_valid());
+    assert!(!gap(Duration::from_millis(200), 32_000_001).is_valid());
 }
 
 #[test]
