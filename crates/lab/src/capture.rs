@@ -96,5 +96,5 @@ fn frame(sighting: &Sighting, begun: Instant) -> Frame<'_> {
 /// The wall-clock start of the relay, since 1970.
 fn day_ns(relay: &RelayReport) -> u64 {
     let since = relay.begun_at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    pdu::nanoseconds(since)
 }

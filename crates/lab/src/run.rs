@@ -246,7 +246,7 @@ fn stream(streams: &StreamsSetup, setup: &Setup, lab: &Lab) -> io::Result<Measur
                 every: setup.sample_every.0,
             };
             let recording = plain.record(lab, times, |_| ())?;
-            let elapsed_ns = u64::try_from(recording.elapsed.as_nanos()).unwrap_or(u64::MAX);
+            let elapsed_ns = pdu::nanoseconds(recording.elapsed);
             let ended_ns = recording.samples.last().map(|last| last.at_ns);
             Ok(Measured {
                 quantities: of_streams(&recording.bytes, recording.elapsed),
@@ -278,7 +278,7 @@ fn of_streams(bytes: &[u64], elapsed: Duration) -> BTreeMap<Quantity, f64> {
 
 fn program(run: &ProgramRun, report: ProgramReport) -> Measured {
     let bits = run.size.0 as f64 * 8.0;
-    let elapsed_ns = u64::try_from(report.elapsed.as_nanos()).unwrap_or(u64::MAX);
+    let elapsed_ns = pdu::nanoseconds(report.elapsed);
     let session =
         report.session.map(|sessions| SessionRecord { elapsed_ns, sessions, ..SessionRecord::default() });
     let mut measured = Measured {

@@ -53,7 +53,7 @@ impl<'a> Counted<'a> {
 
 /// The time after the warm-up.
 pub(crate) fn counted_ns(report: &ScsiReport, setup: &Setup) -> RangeInclusive<u64> {
-    let warm_up_ns = u64::try_from(setup.warm_up.0.as_nanos()).unwrap_or(u64::MAX);
+    let warm_up_ns = pdu::nanoseconds(setup.warm_up.0);
     report.begun_ns.saturating_add(warm_up_ns)..=report.ended_ns
 }
 

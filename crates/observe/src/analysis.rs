@@ -129,12 +129,11 @@ impl DirectionReport {
 
 impl RttReport {
     fn new(round_trips: &RoundTrips) -> Option<Self> {
-        let nanoseconds = |duration: pdu::Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Some(Self {
             samples: round_trips.samples,
-            min_ns: nanoseconds(round_trips.min?),
-            mean_ns: nanoseconds(round_trips.sum).checked_div(round_trips.samples)?,
-            max_ns: nanoseconds(round_trips.max),
+            min_ns: pdu::nanoseconds(round_trips.min?),
+            mean_ns: pdu::nanoseconds(round_trips.sum).checked_div(round_trips.samples)?,
+            max_ns: pdu::nanoseconds(round_trips.max),
         })
     }
 }

@@ -165,7 +165,7 @@ impl Connection {
     fn acknowledged(&mut self, segment: &Segment<'_>, sequence: u32, way: usize) -> Flow {
         let half = &mut self.halves[1 - way];
         let rtt = half.flight.acknowledged(&half.stream, sequence, segment.at);
-        let rtt_ns = rtt.map(|rtt| u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX));
+        let rtt_ns = rtt.map(pdu::nanoseconds);
         Flow {
             in_flight_bytes_max: half.flight.bytes(),
             window_bytes_min: if segment.syn { None } else { half.flight.offered(segment.window) },
@@ -279,7 +279,7 @@ impl Connection {
     fn gap_ns_min(&self) -> u64 {
         let half_rtt = self.rtt().whole().unwrap_or_default() / 2;
         let least = self.options.gap.unwrap_or_else(|| half_rtt.max(GAP_MIN));
-        u64::try_from(least.as_nanos()).unwrap_or(u64::MAX)
+        pdu::nanoseconds(least)
     }
 
     /// The initiator's direction; the first captured one if nothing identifies it.

@@ -44,7 +44,7 @@ impl RttParts {
 }
 
 fn nanoseconds(duration: Option<Duration>) -> u64 {
-    duration.map_or(0, |duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    duration.map_or(0, pdu::nanoseconds)
 }
 
 /// A command with a status, and its times in nanoseconds ([`timing`](self) defines them).

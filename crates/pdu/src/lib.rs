@@ -72,7 +72,7 @@ pub use task_management::{
 pub use text::{TextRequest, TextResponse};
 pub use text_keys::{Assembler, InvalidText, TextWriter};
 pub use text_value::InvalidValue;
-pub use time::{Duration, Instant};
+pub use time::{Duration, Instant, nanoseconds};
 
 /// A PDU that an initiator sends.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,13 +18,18 @@ impl Instant {
     }
 }
 
+/// A duration in whole nanoseconds; one of more than the 584 years that fit is as long as those.
+#[must_use]
+pub fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl Add<Duration> for Instant {
     type Output = Self;
 
     /// Saturates: a deadline beyond the 584 years that fit becomes the last instant.
     fn add(self, duration: Duration) -> Self {
-        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_add(nanoseconds))
+        Self(self.0.saturating_add(nanoseconds(duration)))
     }
 }
 

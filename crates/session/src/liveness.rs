@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn a_peer_that_takes_what_was_sent_lives_until_it_takes_no_more() {
         let taken_for = Duration::from_secs(600);
-        let look = |now: Instant| now.0.min(u64::try_from(taken_for.as_nanos()).unwrap_or(u64::MAX));
+        let look = |now: Instant| now.0.min(pdu::nanoseconds(taken_for));
         let time = given_up_at(&mut pinged(&[]), &IDLE, look);
         let bound = taken_for + IDLE.ping_timeout + IDLE.ping_timeout / LOOKS;
         assert!(time >= taken_for + IDLE.ping_timeout && time <= bound, "{time:?}");

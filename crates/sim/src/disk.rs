@@ -214,7 +214,7 @@ impl Backend for Disk {
         let (completer, pending) = Pending::channel();
         let now = self.clock.now();
         let mut state = self.lock();
-        let latency_max = u64::try_from(self.geometry.latency_max.as_nanos()).unwrap_or(u64::MAX);
+        let latency_max = pdu::nanoseconds(self.geometry.latency_max);
         let slow = if state.random.one_in(SLOW_ONE_IN) { SLOW_FACTOR } else { 1 };
         let latency = Duration::from_nanos(state.random.between(1, latency_max) * slow);
         let percent = if now < state.stalled_until { state.stalled_percent } else { 0 };

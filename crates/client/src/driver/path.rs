@@ -515,8 +515,8 @@ impl Path {
         self.vacancies.clear();
         self.functions.clear();
         self.watch = Watch::default();
-        self.portals.session_ended();
         self.want_no_spare();
+        self.portals.session_ended();
         self.lanes.clear();
         self.wakers.wake_all();
         self.accepted.clear();

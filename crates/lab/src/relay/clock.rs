@@ -19,7 +19,7 @@ impl Clock {
     /// Its creation on `CLOCK_MONOTONIC`.
     pub fn begun_ns(&self) -> u64 {
         let begun = Duration::try_from(self.begun).unwrap_or_default();
-        u64::try_from(begun.as_nanos()).unwrap_or(u64::MAX)
+        pdu::nanoseconds(begun)
     }
 
     pub fn now(&self) -> Duration {

@@ -225,12 +225,12 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 impl Durations {
     pub fn new() -> Self {
-        let longest_ns = u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX);
+        let longest_ns = pdu::nanoseconds(LONGEST);
         Self(Histogram::new_with_bounds(1, longest_ns, 3).expect("bounds and precision are allowed ones"))
     }
 
     pub fn record(&mut self, duration: Duration) {
-        self.0.saturating_record(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        self.0.saturating_record(pdu::nanoseconds(duration));
     }
 
     pub fn distribution(&self) -> Distribution {

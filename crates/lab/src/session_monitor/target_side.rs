@@ -116,7 +116,7 @@ impl device::Observer for TargetSide {
         let arrived_ns = state.arrivals.remove(&(session.0, cmd_sn)).unwrap_or(begun_ns);
         if state.open.len() < COMMANDS_MAX {
             let order_wait = command.order_wait.unwrap_or_default();
-            let order_wait_ns = u64::try_from(order_wait.as_nanos()).unwrap_or(u64::MAX);
+            let order_wait_ns = pdu::nanoseconds(order_wait);
             let begun = AtTarget { arrived_ns, begun_ns, order_wait_ns, started_ns: None, carried_out_ns: 0 };
             state.open.insert((session.0, command.task), (cmd_sn, begun));
         }

@@ -2,7 +2,7 @@
 //! CmdSN (RFC 7143 §4.2.2.1).
 
 use core::fmt;
-use pdu::Duration;
+use pdu::{Duration, nanoseconds};
 
 /// Waits shorter than this are counted together: 2¹⁰ ns, about a microsecond.
 const SHORTEST_BITS: u32 = 10;
@@ -96,10 +96,6 @@ impl fmt::Debug for OrderWaits {
             .field("max", &self.max)
             .finish()
     }
-}
-
-fn nanoseconds(wait: Duration) -> u64 {
-    u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The bucket of a wait. The first and the last have the waits beyond the bounds.

@@ -385,7 +385,7 @@ fn cause(error: &BlockError) -> Option<&client::Error> {
 }
 
 fn random_time(random: &mut Random, longest: Duration) -> Duration {
-    Duration::from_nanos(random.between(1, u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX)))
+    Duration::from_nanos(random.between(1, pdu::nanoseconds(longest)))
 }
 
 /// The world's time, which begins at midnight.

@@ -96,8 +96,8 @@ pub(super) struct Pipe {
 
 impl Pipe {
     pub(super) fn new(profile: &Profile, random: &mut Random) -> Self {
-        let nanoseconds = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        let latency = random.between(nanoseconds(profile.latency_min), nanoseconds(profile.latency_max));
+        let latency =
+            random.between(pdu::nanoseconds(profile.latency_min), pdu::nanoseconds(profile.latency_max));
         let capacity = random.between(profile.capacity_bytes_min, profile.capacity_bytes_max);
         Self {
             latency: Duration::from_nanos(latency),
@@ -270,7 +270,7 @@ impl Pipe {
         }
         let bytes_ns = (bytes as u64).saturating_mul(1_000_000) / self.bytes_per_ms.max(1);
         self.departed_at = self.departed_at.max(now) + Duration::from_nanos(bytes_ns);
-        let jitter_ns = u64::try_from(self.jitter_max.as_nanos()).unwrap_or(u64::MAX);
+        let jitter_ns = pdu::nanoseconds(self.jitter_max);
         let jitter = Duration::from_nanos(random.below(jitter_ns + 1));
         let at = (self.departed_at + self.latency + jitter).max(self.last_arrival_at);
         self.last_arrival_at = at;
