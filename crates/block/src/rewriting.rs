@@ -14,6 +14,9 @@ use crate::slab::{Buffer, Slab};
 use crate::turn::Turn;
 use crate::writers::Writers;
 
+/// What is written anew at a time.
+const REWRITES_AT_ONCE: usize = 256;
+
 /// A device that loses its cache again while it is written anew is not tried more often than this by one flush.
 const ATTEMPTS: usize = 8;
 
@@ -49,6 +52,8 @@ struct Kept {
     /// Flushes that have begun, and the last of them that succeeded.
     begun: u64,
     succeeded: u64,
+    /// The device has told of a failure, which it tells once: what is kept may be lost.
+    must_rewrite: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -137,13 +142,27 @@ impl Shared {
         copy.copy_from_slice(&payload);
         let writing = self.writers.write().await;
         let completion = self.inner.submit(Operation::Write { offset, payload, fua }).await;
-        if completion.result.is_ok() {
-            // A forced write, too: zeroes that were made before it would else be made again over it.
-            self.kept().data.insert(offset, copy.share());
-        }
+        let hears_of_loss = self.written(offset, copy, fua, &completion);
         drop(writing);
+        if hears_of_loss {
+            return self.flush().await;
+        }
         self.flush_ahead();
         completion
+    }
+
+    /// Keeps what was written. A forced write that fails may be the only one that hears of a loss. Returns whether it does:
+    /// it is then in the cache itself, and a flush makes up for both.
+    fn written(&self, offset: u64, copy: Buffer, fua: bool, completion: &Completion) -> bool {
+        let loss = completion.result.as_ref().err().map(BlockError::kind);
+        let hears_of_loss = fua && loss == Some(BlockErrorKind::WritesLost);
+        let mut kept = self.kept();
+        kept.must_rewrite |= fua && loss.is_some();
+        if loss.is_none() || hears_of_loss {
+            // A forced write, too: zeroes that were made before it would else be made again over it.
+            kept.data.insert(offset, copy.share());
+        }
+        hears_of_loss
     }
 
     async fn zero(&self, range: ByteRange, may_unmap: bool) -> Completion {
@@ -213,7 +232,7 @@ impl Shared {
         let is_half_full = self.memory.in_use_bytes() > self.memory.budget_bytes() / 2;
         if is_half_full && !self.flushes_by_itself.swap(true, Ordering::AcqRel) {
             let shared = Arc::clone(self);
-            // If it fails, the next flush that somebody asks for tells why.
+            // If it fails, the next flush that somebody asks for writes everything again.
             drop(detached(async move {
                 let completion = shared.flush().await;
                 shared.flushes_by_itself.store(false, Ordering::Release);
@@ -234,18 +253,26 @@ impl Shared {
             return Completion::complete();
         }
         for _ in 0..ATTEMPTS {
+            let must_rewrite = self.kept().must_rewrite;
+            if must_rewrite && let Err(error) = self.rewrite().await {
+                return Completion::failed(error);
+            }
             let (number, age) = self.kept().begin_flush();
-            match self.inner.submit(Operation::Flush).await.result {
-                Ok(_) => {
-                    self.kept().flushed(number, age);
+            let flushed = self.inner.submit(Operation::Flush).await.result;
+            let mut kept = self.kept();
+            match flushed {
+                Ok(_) if !kept.must_rewrite => {
+                    kept.flushed(number, age);
                     return Completion::complete();
                 }
-                Err(error) if error.kind() == BlockErrorKind::WritesLost => {
-                    if let Err(error) = self.rewrite().await {
+                // A forced write has heard of a loss meanwhile.
+                Ok(_) => {}
+                Err(error) => {
+                    kept.must_rewrite = true;
+                    if error.kind() != BlockErrorKind::WritesLost {
                         return Completion::failed(error);
                     }
                 }
-                Err(error) => return Completion::failed(error),
             }
         }
         let context = "a device that loses its cache again and again";
@@ -265,14 +292,19 @@ impl Shared {
         let write = |piece: Piece| {
             self.inner.submit(Operation::Write { offset: piece.offset, payload: piece.data, fua: false })
         };
-        let writes: Vec<_> = data.into_iter().map(write).collect();
-        let mut outcome = Ok(());
-        for pending in writes {
-            if let Err(error) = pending.await.result {
-                outcome = Err(error);
+        let mut writes = data.into_iter().map(write);
+        loop {
+            let some: Vec<_> = writes.by_ref().take(REWRITES_AT_ONCE).collect();
+            if some.is_empty() {
+                self.kept().must_rewrite = false;
+                return Ok(());
             }
+            let mut outcome = Ok(());
+            for pending in some {
+                outcome = outcome.and(pending.await.result.map(|_| ()));
+            }
+            outcome?;
         }
-        outcome
     }
 }
 

@@ -22,7 +22,9 @@ pub(crate) fn choose(config: &mut Config, offered: &Offered) {
             config.socket.congestion = for_many.map(Congestion::named);
         }
     }
-    if let Some(congestion) = &mut config.socket.congestion {
+    if let Some(congestion) = &mut config.socket.congestion
+        && offered.is_allowed(&congestion.name)
+    {
         share_as_flows(congestion, &mut config.tuning);
     }
     let name = config.socket.congestion.as_ref().map_or(&offered.default, |congestion| &congestion.name);
@@ -99,6 +101,12 @@ mod tests {
         share_as_flows(config.socket.congestion.as_mut().unwrap(), &mut config.tuning);
         assert_eq!(config.socket.congestion.unwrap().to_string(), "rw_fair:weight=8");
         assert_eq!(config.tuning.as_flows, 64);
+    }
+
+    #[test]
+    fn where_the_group_s_control_is_not_loaded_the_connections_are_as_few_as_the_flows() {
+        let as_flows = |allowed| chosen("cubic", allowed, Connections::Auto, Some("rw_fair")).tuning.as_flows;
+        assert_eq!((as_flows("cubic"), as_flows("cubic rw_fair")), (8, 64));
     }
 
     #[test]

@@ -32,12 +32,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use wakefulness::Wakefulness;
 use watch::Watch;
 
 pub use report::{Distribution, Reason, RelayReport, Verdict, WayReport};
 pub(crate) use tap::Window;
 pub use tap::{Point, Sighting, Tap, Way};
+pub(crate) use wakefulness::Wakefulness;
 
 /// A running relay. Dropping it stops it, and loses the frames under way.
 #[derive(Debug)]
@@ -79,8 +79,6 @@ impl Relay {
         let thread_bell = bell.clone();
         let thread = thread::Builder::new().name("relay".to_owned()).spawn(move || {
             let event_loop = EventLoop::new(beginning.forwarder()?, to_answer, thread_bell.clone())?;
-            // If refused, threads wake late now and then, which the relay measures.
-            let _awake = Wakefulness::begin();
             let _standby = Standby::start(event_loop.forwarder(), thread_bell, round_trip)?;
             // The caller waits for this.
             let _ = begun.send(());
@@ -166,6 +164,8 @@ impl Beginning {
             looked_at: Duration::ZERO,
             processor: 0,
             round_trip: self.round_trip,
+            // If refused, threads wake late now and then, which the relay measures.
+            wakefulness: Wakefulness::begin().ok().flatten(),
         })
     }
 }

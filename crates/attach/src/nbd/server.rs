@@ -5,6 +5,7 @@ use super::transmission::serve;
 use crate::Disk;
 use rustix::fs::Mode;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,8 +33,11 @@ impl Server {
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] if a server listens there or something else has the name; the system's.
     pub fn bind(path: &Path) -> io::Result<Self> {
+        // What is no socket refuses connections, too.
+        let is_socket = || std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
         if let Err(error) = BlockingStream::connect(path)
             && error.kind() == io::ErrorKind::ConnectionRefused
+            && is_socket()
         {
             std::fs::remove_file(path)?;
         }

@@ -31,6 +31,9 @@ const NEGOTIATION: Duration = Duration::from_secs(30);
 /// The most options of one client; real ones need about five.
 const OPTIONS_MAX: usize = 100;
 
+/// How long a client may take no reply once the server has been stopped.
+const GOODBYE: Duration = Duration::from_secs(10);
+
 /// What is read at once: two thousand requests without data.
 const READ_BYTES: usize = 64 << 10;
 
@@ -38,7 +41,7 @@ const READ_BYTES: usize = 64 << 10;
 const REPLIES_AT_ONCE: usize = 64;
 
 /// Serves one client until it says goodbye, or until `stop` becomes true. What it has asked for by then is done and
-/// answered.
+/// answered, unless it takes no answers.
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidData`] if the client breaks the protocol so that nothing can follow; the connection's own.
@@ -57,7 +60,7 @@ pub async fn serve(
     let (replies, waiting) = mpsc::unbounded_channel();
     let disk = disk.with_memory(MEMORY_BYTES);
     let client = Client { disk, agreed, replies, slots: Arc::new(Semaphore::new(REQUESTS_MAX)) };
-    let sending = send(&mut writer, waiting);
+    let sending = send(&mut writer, waiting, stop.clone());
     tokio::pin!(sending);
     tokio::select! {
         received = client.receive(&mut reader, stop) => received?,
@@ -118,7 +121,11 @@ impl Client {
     ) -> io::Result<()> {
         let runtime = Handle::current();
         loop {
-            let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(io::Error::other)?;
+            let slot = tokio::select! {
+                biased;
+                slot = Arc::clone(&self.slots).acquire_owned() => slot.map_err(io::Error::other)?,
+                () = stopped(&mut stop) => return Ok(()),
+            };
             let mut header = [0; REQUEST_BYTES];
             tokio::select! {
                 read = reader.read_exact(&mut header) => match read {
@@ -132,7 +139,11 @@ impl Client {
             if command == Ok(Command::Disconnect) {
                 return Ok(());
             }
-            let payload = self.payload(&request, reader).await?;
+            let payload = tokio::select! {
+                biased;
+                payload = self.payload(&request, reader) => payload?,
+                () = stopped(&mut stop) => return Ok(()),
+            };
             let (disk, agreed, replies) = (self.disk.clone(), self.agreed, self.replies.clone());
             start(&runtime, async move {
                 let result = match command {
@@ -221,10 +232,12 @@ fn inside(disk: &Disk, offset: u64, bytes: u64, command: Command) -> Result<(), 
     }
 }
 
-/// Sends replies as they come, until no request can have another.
+/// Sends replies as they come, until no request can have another, or until a client has taken none for a while after the
+/// server was stopped.
 async fn send(
     writer: &mut (impl AsyncWrite + Unpin),
     mut waiting: UnboundedReceiver<Waiting>,
+    mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let mut batch = Vec::with_capacity(REPLIES_AT_ONCE);
     while waiting.recv_many(&mut batch, REPLIES_AT_ONCE).await > 0 {
@@ -233,7 +246,12 @@ async fn send(
         let mut parts: Vec<_> = parts.filter(|part| !part.is_empty()).map(IoSlice::new).collect();
         let mut rest = &mut parts[..];
         while !rest.is_empty() {
-            match writer.write_vectored(rest).await? {
+            let written = tokio::select! {
+                biased;
+                written = writer.write_vectored(rest) => written?,
+                () = given_up(&mut stop) => return Err(io::ErrorKind::TimedOut.into()),
+            };
+            match written {
                 0 => return Err(io::ErrorKind::WriteZero.into()),
                 written => IoSlice::advance_slices(&mut rest, written),
             }
@@ -241,6 +259,11 @@ async fn send(
         batch.clear();
     }
     Ok(())
+}
+
+async fn given_up(stop: &mut watch::Receiver<bool>) {
+    stopped(stop).await;
+    tokio::time::sleep(GOODBYE).await;
 }
 
 fn broken(what: &'static str) -> io::Error {

@@ -1,7 +1,7 @@
 use crate::scripted::{BYTES, Scripted};
 use block::{Backend, BlockErrorKind, Ram};
 use ropewalk_attach::Disk;
-use ropewalk_attach::nbd::serve;
+use ropewalk_attach::nbd::{Server, serve};
 use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -274,6 +274,39 @@ async fn a_server_that_stops_answers_what_it_was_asked_for() {
     backend.succeed(0);
     assert_eq!(client.chunk().await, done(1));
     client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_stops_does_not_wait_for_the_rest_of_a_write() {
+    let mut client = Client::go(ram()).await;
+    client.request(WRITE, 0, 1, 0, 1024).await;
+    client.stream.write_all(&[1; 512]).await.unwrap();
+    settle().await;
+    client.stop.send(true).unwrap();
+    client.end().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stops_does_not_wait_for_a_client_that_takes_no_replies() {
+    let mut client = Client::go(ram()).await;
+    for cookie in 0..4 {
+        client.request(READ, 0, cookie, 0, 1 << 20).await;
+    }
+    settle().await;
+    client.stop.send(true).unwrap();
+    let Client { stream, server, .. } = client;
+    assert_eq!(server.await.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
+    drop(stream);
+}
+
+#[test]
+fn what_is_no_socket_is_not_replaced_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk.img");
+    std::fs::write(&path, "an image").unwrap();
+    let refused = Server::bind(&path).err().unwrap();
+    assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+    assert_eq!(std::fs::read(&path).unwrap(), b"an image");
 }
 
 #[tokio::test]

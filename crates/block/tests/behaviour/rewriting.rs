@@ -64,6 +64,26 @@ fn a_device_that_loses_its_cache_again_while_it_is_written_anew_is_written_once_
 }
 
 #[test]
+fn a_loss_of_which_only_a_forced_write_hears_is_made_up_for_too() {
+    let Kept { disk, inner } = kept();
+    disk.write(0, &[1; 512]);
+    inner.lose();
+    disk.write_fua(4096, &[2; 512]);
+    disk.flush();
+    assert_eq!((inner.durable()[0], inner.durable()[4096]), (1, 2));
+}
+
+#[test]
+fn after_a_flush_that_has_failed_the_next_one_writes_everything_again() {
+    let Kept { disk, inner } = kept();
+    disk.write(0, &[1; 512]);
+    inner.fail_at_flushes(1);
+    assert_eq!(kind(disk.run(Operation::Flush)), BlockErrorKind::Medium);
+    disk.flush();
+    assert_eq!(inner.durable()[0], 1);
+}
+
+#[test]
 fn more_than_fits_into_the_memory_is_flushed_first() {
     let Kept { disk, inner } = kept();
     for chunk in 0..16 {

@@ -3,9 +3,11 @@
 use crate::exit::Failed;
 use crate::output::outln;
 use anyhow::Context;
+use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
-use rustix::process::{configure_io_flusher_behavior, setsid};
+use rustix::process::{Resource, configure_io_flusher_behavior, getrlimit, setsid};
 use rustix::stdio::{dup2_stderr, dup2_stdout};
+use rustix::thread::{CapabilitySet, capabilities};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::linux::net::SocketAddrExt;
@@ -40,7 +42,11 @@ pub(super) fn start() -> Result<(), Failed> {
 /// depend on writing other data to a disk first. All this takes privileges; without them, it works as long as there is
 /// memory.
 pub(super) fn keep_in_memory() {
-    let locked = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
+    let locked = if may_lock_all() {
+        mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)
+    } else {
+        Err(Errno::PERM)
+    };
     if let Err(error) = locked {
         tracing::info!(%error, "cannot lock this process into memory");
     }
@@ -50,6 +56,12 @@ pub(super) fn keep_in_memory() {
     if let Err(error) = std::fs::write("/proc/self/oom_score_adj", "-900") {
         tracing::debug!(%error, "cannot ask to be spared when memory runs out");
     }
+}
+
+/// Under a limit, memory that is needed later could be refused.
+fn may_lock_all() -> bool {
+    let is_unlimited = getrlimit(Resource::Memlock).current.is_none();
+    is_unlimited || capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK))
 }
 
 /// Tells systemd, if it has started this process, that the disk is there (`sd_notify(3)`).

@@ -160,6 +160,14 @@ impl Place {
         }
     }
 
+    /// Lets other attachments wait that begin, until this is dropped.
+    pub(crate) fn one_at_a_time() -> anyhow::Result<File> {
+        let path = parent()?.join(".lock");
+        let lock = File::options().write(true).create(true).truncate(false).open(&path);
+        let lock = lock.and_then(|lock| lock.lock().map(|()| lock));
+        lock.with_context(|| format!("cannot lock {}", path.display()))
+    }
+
     /// Refuses a disk that is attached already under another name, unless nobody writes to it: each device has a cache of
     /// its own, and a filesystem on both would be damaged.
     pub(crate) fn refuse_again(identity: &str, read_only: bool) -> anyhow::Result<()> {

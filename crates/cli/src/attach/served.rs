@@ -52,6 +52,8 @@ impl Served {
     ) -> Result<Self, Failed> {
         let Opened { disk, identity, .. } = opened;
         let held = Place::take(name)?;
+        // Another attachment of this disk may begin at the same time.
+        let _alone = Place::one_at_a_time()?;
         let read_only = disk.properties().read_only;
         let allowed = identity.as_deref().map_or(Ok(()), |identity| Place::refuse_again(identity, read_only));
         let begun = match (allowed, socket) {
@@ -243,7 +245,9 @@ async fn serve_clients(
             _ = interrupts.next() => break,
             changed = clients.changed() => {
                 changed?;
-                noted(*clients.borrow_and_update())?;
+                if let Err(error) = noted(*clients.borrow_and_update()) {
+                    tracing::warn!(error = format!("{error:#}"), "cannot note the number of clients");
+                }
             }
         }
     }

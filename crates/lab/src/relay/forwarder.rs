@@ -3,6 +3,7 @@
 use super::direction::{Direction, Next, Tools, Turn};
 use super::packet_socket::{Batch, PacketSocket};
 use super::report::RelayReport;
+use super::wakefulness::Wakefulness;
 use super::watch::{Looker, Watch};
 use rustix::thread::sched_getcpu;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub(crate) struct Forwarder {
     /// The processor of the relay's thread at that time.
     pub processor: usize,
     pub round_trip: Duration,
+    /// `None` if processors may halt.
+    pub wakefulness: Option<Wakefulness>,
     pub has_priority: bool,
 }
 
@@ -71,6 +74,7 @@ impl Forwarder {
             begun_ns: self.tools.clock.begun_ns(),
             elapsed,
             has_priority: self.has_priority,
+            keeps_processors_awake: self.wakefulness.is_some(),
             has_large_buffers: self.client.has_large_buffers && self.server.has_large_buffers,
             round_trip: self.round_trip,
             forward: self.forward.report(dropped(&mut self.client)),

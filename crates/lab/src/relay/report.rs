@@ -17,6 +17,9 @@ pub struct RelayReport {
     pub elapsed: Duration,
     /// Whether it had priority over all ordinary processes (`SCHED_FIFO`); not without root.
     pub has_priority: bool,
+    /// Whether processors idled in a loop meanwhile.
+    #[serde(default)]
+    pub keeps_processors_awake: bool,
     /// Whether its sockets had large enough buffers; not without root, unless `net.core.rmem_max` is 64 MiB and
     /// `net.core.wmem_max` 16 MiB.
     pub has_large_buffers: bool,
@@ -168,6 +171,13 @@ impl RelayReport {
         ]
         .into_iter()
         .flatten()
+    }
+}
+
+impl Reason {
+    /// Whether the relay did not come to its work in time.
+    pub(crate) fn is_lateness(&self) -> bool {
+        matches!(self, Self::Late { .. } | Self::Gap { .. })
     }
 }
 

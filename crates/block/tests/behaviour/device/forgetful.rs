@@ -19,13 +19,22 @@ struct State {
     lost: bool,
     /// Loses its cache again when it is flushed, so often.
     losses_to_come: u32,
+    /// Fails to write its cache to the medium, loses it and says so once, so often.
+    failures_to_come: u32,
     flushes: u32,
 }
 
 impl Forgetful {
     pub fn new(bytes: usize) -> Self {
         let (cached, durable) = (vec![0; bytes], vec![0; bytes]);
-        Self(Arc::new(Mutex::new(State { cached, durable, lost: false, losses_to_come: 0, flushes: 0 })))
+        Self(Arc::new(Mutex::new(State {
+            cached,
+            durable,
+            lost: false,
+            losses_to_come: 0,
+            failures_to_come: 0,
+            flushes: 0,
+        })))
     }
 
     pub fn lose(&self) {
@@ -35,6 +44,11 @@ impl Forgetful {
     /// Loses what was not flushed by each of the next flushes.
     pub fn lose_at_flushes(&self, flushes: u32) {
         self.state().losses_to_come = flushes;
+    }
+
+    /// Each of the next flushes fails, and loses what was not flushed.
+    pub fn fail_at_flushes(&self, flushes: u32) {
+        self.state().failures_to_come = flushes;
     }
 
     pub fn durable(&self) -> Vec<u8> {
@@ -58,6 +72,11 @@ impl State {
 
     fn flush(&mut self) -> Completion {
         self.flushes += 1;
+        if self.failures_to_come > 0 {
+            self.failures_to_come -= 1;
+            self.cached.clone_from(&self.durable);
+            return Completion::failed(BlockError::new(BlockErrorKind::Medium, "forgetful"));
+        }
         if self.losses_to_come > 0 {
             self.losses_to_come -= 1;
             self.lose();
@@ -90,6 +109,12 @@ impl Backend for Forgetful {
             }
             Operation::Write { payload, fua, .. } => {
                 state.cached[place.clone()].copy_from_slice(&payload);
+                if fua && std::mem::take(&mut state.lost) {
+                    return Pending::ready(Completion::failed(BlockError::new(
+                        BlockErrorKind::WritesLost,
+                        "forgetful",
+                    )));
+                }
                 if fua {
                     state.durable[place].copy_from_slice(&payload);
                 }

@@ -20,6 +20,7 @@ fn report(round_trip: Duration) -> RelayReport {
         begun_ns: 0,
         elapsed: Duration::from_secs(10),
         has_priority: true,
+        keeps_processors_awake: true,
         has_large_buffers: true,
         round_trip,
         forward: way(),
