@@ -1,33 +1,51 @@
 //! What a run moved, second by second.
 
 use lab::Sample;
+use std::collections::BTreeMap;
 
-/// The bytes of the requests that ended in each of these times after the first began.
+/// The bytes that the network acknowledged in each of these times after the first request began, until the last one did.
+/// Requests end in waves, which say less.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curve(Vec<f64>);
 
 /// The length of each of these times.
 pub const STEP_S: f64 = 0.5;
 
+/// A connection is looked at for the first time within this time.
+const FIRST_LOOK_S: f64 = 1.0;
+
 /// The time over which a rate is judged.
 const WINDOW_S: f64 = 5.0;
 
 impl Curve {
     pub fn of(samples: &[Sample]) -> Self {
-        let requests = samples.iter().filter_map(|sample| match sample {
-            Sample::Request(request) => Some(request),
+        let begun = samples.iter().filter_map(|sample| match sample {
+            Sample::Request(request) => Some(request.begun_ns),
             _ => None,
         });
-        let begun_ns = requests.clone().map(|request| request.begun_ns).min().unwrap_or(0);
-        let mut bytes = Vec::new();
-        for request in requests {
-            let step = whole((request.ended_ns - begun_ns) as f64 / 1e9 / STEP_S);
-            if bytes.len() <= step {
-                bytes.resize(step + 1, 0.0);
-            }
-            bytes[step] += f64::from(request.bytes);
+        let (Some(first_ns), Some(last_ns)) = (begun.clone().min(), begun.max()) else {
+            return Self::default();
+        };
+        let seconds = |at_ns: u64| at_ns.saturating_sub(first_ns) as f64 / 1e9;
+        let mut curve = Self(vec![0.0; whole(seconds(last_ns) / STEP_S)]);
+        let mut known = BTreeMap::<usize, (f64, u64)>::new();
+        for sample in samples {
+            let Sample::Socket(sample) = sample else { continue };
+            let (at, acked) = (seconds(sample.socket.at_ns), sample.socket.tcp.bytes_acked);
+            let new = ((at - FIRST_LOOK_S).max(0.0), 0);
+            let (before, acked_before) = known.insert(sample.connection, (at, acked)).unwrap_or(new);
+            curve.add(before, at, acked.saturating_sub(acked_before) as f64);
         }
-        Self(bytes)
+        curve
+    }
+
+    /// Spreads bytes evenly between these times.
+    fn add(&mut self, from: f64, to: f64, bytes: f64) {
+        for (number, step) in self.0.iter_mut().enumerate() {
+            let (begin, end) = (number as f64 * STEP_S, (number + 1) as f64 * STEP_S);
+            let within = (to.min(end) - from.max(begin)).max(0.0);
+            *step += if to > from { bytes * within / (to - from) } else { 0.0 };
+        }
     }
 
     /// A rate that does not change.
@@ -51,10 +69,9 @@ impl Curve {
         self.0.iter().take(whole(seconds / STEP_S)).sum()
     }
 
-    /// The bytes per second in the second half. The last step, in which outstanding requests end, does not count.
+    /// The bytes per second in the second half.
     pub fn late_rate(&self) -> f64 {
-        let steps = &self.0[..self.0.len().saturating_sub(1)];
-        let half = &steps[steps.len() / 2..];
+        let half = &self.0[self.0.len() / 2..];
         half.iter().sum::<f64>() / (half.len().max(1) as f64 * STEP_S)
     }
 
@@ -87,12 +104,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_acknowledged_between_two_looks_is_spread_over_the_time_between() {
+        let mut spread = curve(&[(4, 0.0)]);
+        spread.add(0.25, 1.25, 100.0);
+        assert_eq!(spread, curve(&[(1, 25.0), (1, 50.0), (1, 25.0), (1, 0.0)]));
+    }
+
+    #[test]
     fn a_part_begins_and_ends_at_its_times() {
         assert_eq!(curve(&[(4, 1.0), (2, 2.0), (9, 3.0)]).part(2.0, 4.0), curve(&[(2, 2.0), (2, 3.0)]));
     }
 
     #[test]
     fn the_late_rate_is_that_of_the_second_half() {
-        assert!((curve(&[(10, 1.0), (10, 50.0), (1, 9000.0)]).late_rate() - 100.0).abs() < 1e-9);
+        assert!((curve(&[(10, 1.0), (10, 50.0)]).late_rate() - 100.0).abs() < 1e-9);
     }
 }

@@ -40,7 +40,7 @@ fn what_an_experiment_would_take_is_told_without_running_it() {
     let file = format!("{EXPERIMENTS}/004/figure06.toml");
     let estimate =
         run(&["lab", "run", &file, "--dry-run", "--full", "--json"]).expect(0).json_lines().remove(0);
-    assert_eq!((&estimate["form"], &estimate["runs"]), (&"full".into(), &54.into()));
+    assert_eq!((&estimate["form"], &estimate["runs"]), (&"full".into(), &81.into()));
 }
 
 #[test]
