@@ -21,9 +21,13 @@ impl Offered {
         let setting = |name| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
         let available = setting("tcp_available_congestion_control");
         let available: Vec<_> = available.split_whitespace().map(str::to_owned).collect();
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None);
+        let may_choose = |name: &&String| {
+            socket.as_ref().is_ok_and(|socket| socket.set_tcp_congestion(name.as_bytes()).is_ok())
+        };
         Self {
             default: setting("tcp_congestion_control").trim().to_owned(),
-            allowed: available.iter().filter(|name| may_choose(name)).cloned().collect(),
+            allowed: available.iter().filter(may_choose).cloned().collect(),
             available,
         }
     }
@@ -39,11 +43,6 @@ impl Offered {
     pub fn is_available(&self, name: &str) -> bool {
         self.available.iter().any(|available| available == name)
     }
-}
-
-fn may_choose(name: &str) -> bool {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None);
-    socket.and_then(|socket| socket.set_tcp_congestion(name.as_bytes())).is_ok()
 }
 
 #[cfg(test)]

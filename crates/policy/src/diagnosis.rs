@@ -65,18 +65,27 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether it limits whatever the number of connections, and for longer than windows take to grow.
+    /// What limits whatever the number of connections, and for longer than windows take to grow, in words; `None` for the
+    /// others.
     #[must_use]
-    pub fn is_beyond_connections(self) -> bool {
-        matches!(
-            self,
-            Self::Caller
-                | Self::Depth
-                | Self::CommandWindow
-                | Self::ReadyToTransfer
-                | Self::Target
-                | Self::Processor
-        )
+    pub fn beyond_connections(self) -> Option<&'static str> {
+        match self {
+            Self::Target => Some("the target"),
+            Self::Caller => Some("the caller"),
+            Self::Processor => Some("the processor"),
+            Self::Depth => Some("the number of requests"),
+            Self::CommandWindow => Some("the target's command window"),
+            Self::ReadyToTransfer => Some("the target's R2Ts"),
+            Self::Arrival
+            | Self::SendBuffer
+            | Self::ReceiveWindow
+            | Self::Losses
+            | Self::Timeouts
+            | Self::SlowStart
+            | Self::IdleRestart
+            | Self::CongestionWindow
+            | Self::Saturation => None,
+        }
     }
 
     /// A word for programs.

@@ -220,7 +220,8 @@ impl fmt::Display for Reason {
             }
             Self::NoneCame => formatter.write_str("no further connection could be made"),
             Self::LimitedElsewhere(limit) => {
-                write!(formatter, "no more are made: {} limits now", beyond_connections(*limit))
+                let what = limit.beyond_connections().unwrap_or_else(|| limit.name());
+                write!(formatter, "no more are made: {what} limits now")
             }
             Self::Searching => formatter.write_str("the search goes on here"),
             Self::Found => formatter.write_str("the search ends here"),
@@ -236,18 +237,6 @@ fn of_each(limit: Limit) -> &'static str {
         Limit::ReceiveWindow => "the receiver's window limits each connection",
         Limit::SendBuffer => "the send buffer limits each connection",
         _ => "more may move more",
-    }
-}
-
-/// What limits whatever the number of connections, in words.
-fn beyond_connections(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Target => "the target",
-        Limit::Caller => "the caller",
-        Limit::Processor => "the processor",
-        Limit::Depth => "the number of requests",
-        Limit::CommandWindow => "the target's command window",
-        _ => "the target's R2Ts",
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::exit::Failed;
 use crate::output::outln;
 use anyhow::Context;
-use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, configure_io_flusher_behavior, getrlimit, setsid};
 use rustix::stdio::{dup2_stderr, dup2_stdout};
@@ -42,12 +41,13 @@ pub(super) fn start() -> Result<(), Failed> {
 /// depend on writing other data to a disk first. All this takes privileges; without them, it works as long as there is
 /// memory.
 pub(super) fn keep_in_memory() {
-    let locked = if may_lock_all() {
+    if !may_lock_all() {
+        tracing::info!(
+            "this process is not locked into memory, of which it may lock only a part (RLIMIT_MEMLOCK)"
+        );
+    } else if let Err(error) =
         mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)
-    } else {
-        Err(Errno::PERM)
-    };
-    if let Err(error) = locked {
+    {
         tracing::info!(%error, "cannot lock this process into memory");
     }
     if let Err(error) = configure_io_flusher_behavior(true) {

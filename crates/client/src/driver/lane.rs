@@ -145,7 +145,7 @@ impl Driver {
     /// Closes a connection and tells the session.
     pub(super) fn drop_lane(&mut self, at: PathId, lane: LaneId, loss: LaneLoss, now: Instant) {
         let path = &mut self.paths[at];
-        path.want_instead_of(lane);
+        path.want_no_spare(|state| state.id == lane);
         path.lanes.retain(|state| state.id != lane);
         self.placement.forget(lane);
         self.paths_changed |= self.leaving;

@@ -515,7 +515,7 @@ impl Path {
         self.vacancies.clear();
         self.functions.clear();
         self.watch = Watch::default();
-        self.want_no_spare();
+        self.want_no_spare(|_| true);
         self.portals.session_ended();
         self.lanes.clear();
         self.wakers.wake_all();

@@ -356,16 +356,10 @@ impl Driver {
 }
 
 impl Path {
-    /// A spare connection that is lost is not replaced.
-    pub(super) fn want_instead_of(&mut self, lost: LaneId) {
-        if self.spare_lanes().any(|lane| lane.id == lost) {
-            self.connections_wanted = self.connections_wanted.saturating_sub(1).max(1);
-        }
-    }
-
-    /// The next session begins with the connections that worked in this one.
-    pub(super) fn want_no_spare(&mut self) {
-        self.connections_wanted = self.connections_wanted.saturating_sub(self.spare_lanes().count()).max(1);
+    /// Spare connections that are lost are not replaced, nor made again in the next session.
+    pub(super) fn want_no_spare(&mut self, is_lost: impl Fn(&Lane) -> bool) {
+        let lost = self.spare_lanes().filter(|lane| is_lost(lane)).count();
+        self.connections_wanted = self.connections_wanted.saturating_sub(lost).max(1);
     }
 
     /// The present connections and those still expected that are not spare.

@@ -178,7 +178,7 @@ impl Guided {
             .trial
             .is_some_and(|trial| (trial.before.connections..trial.connections).contains(&slice.connections));
         let elsewhere = slice.diagnosis.as_ref().map(|diagnosis| diagnosis.limit);
-        let elsewhere = elsewhere.filter(|limit| is_growing && limit.is_beyond_connections());
+        let elsewhere = elsewhere.filter(|limit| is_growing && limit.beyond_connections().is_some());
         let Some(limit) = elsewhere else {
             self.limited_elsewhere = 0;
             return None;
