@@ -191,12 +191,18 @@ struct record {
 	__u8 unused;
 };
 
+/* Unlike skc_num, it is still known when the socket ends. */
+static __always_inline __u16 local_port_of(struct sock *sk)
+{
+	return bpf_ntohs(tcp_of(sk)->inet_conn.icsk_inet.inet_sport);
+}
+
 /* NULL if this socket's calls are not recorded. */
 static __always_inline struct recording *recording_of(struct sock *sk)
 {
 	__u32 zero = 0;
 	struct recording *wanted = bpf_map_lookup_elem(&recording, &zero);
-	__u16 local = sk->__sk_common.skc_num, peer = bpf_ntohs(sk->__sk_common.skc_dport);
+	__u16 local = local_port_of(sk), peer = bpf_ntohs(sk->__sk_common.skc_dport);
 
 	if (!wanted || wanted->namespace_inode == 0)
 		return NULL;
@@ -235,7 +241,7 @@ static __always_inline struct record *begin_call(struct sock *sk, enum hook hook
 	/* The kernel keeps eight times the value. */
 	record->srtt_us = tcp->srtt_us >> 3;
 	record->min_rtt_us = tcp->rtt_min.s[0].v;
-	record->local_port = sk->__sk_common.skc_num;
+	record->local_port = local_port_of(sk);
 	record->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
 	record->hook = hook;
 	record->ca_state = ca_state_of(sk);

@@ -10,7 +10,8 @@
  * to the map: the lock is there because a map with one cannot be frozen (BPF_MAP_FREEZE) against the others. */
 struct membership {
 	struct bpf_spin_lock lock;
-	__u32 unused;
+	/* The group's place, counted from one, which the programs write here; zero: the socket has none. */
+	__u32 place;
 	/* The number of the group among those of this user in this network namespace; zero: no group. */
 	__u64 group;
 	/* All connections to the peer's host, whatever their number. */
@@ -43,13 +44,15 @@ struct {
 
 enum control { CONTROL_FAIR, CONTROL_FAST };
 
-/* User and namespace are the socket's own, so that nobody can join a group of somebody else. */
+/* User, namespace and local address are the socket's own, so that nobody can join a group of somebody else, and
+ * connections over different interfaces do not share one. */
 struct group_key {
 	__u64 group;
+	__u64 local_address;
 	__u32 user;
 	__u32 namespace_inode;
 	__u32 control;
-	__u32 unused;
+	__u32 is_of_host;
 };
 
 /* CUBIC's growth (RFC 9438) of a group's window, since the last reduction. */
@@ -61,6 +64,8 @@ struct cubic {
 	__u64 window_prior;
 	__u64 window_reno;
 	__u64 k_ms;
+	/* What divisions left of W_est's growth. */
+	__u64 left_over;
 };
 
 /* The state of a group. In user space: congestion::Group. Windows are in parts of a segment. */
@@ -82,6 +87,11 @@ struct group {
 	__u64 last_cut_ns;
 	__u64 last_timeout_ns;
 	__u64 min_rtt_at_ns;
+	/* What divisions left of the window's growth. */
+	__u64 left_over;
+	/* Under WEIGHT: a round trip, and as many flows as have lost in it, in parts. */
+	__u64 round_began_ns;
+	__u64 round_flows;
 	/* 2^16 are one microsecond. */
 	__u64 srtt;
 	struct cubic cubic;
@@ -144,6 +154,8 @@ struct member {
 	__u64 group_delivered;
 	/* Epochs since one of its round trips was like the others'. */
 	__u32 apart;
+	/* What its owner wanted of the group when that was last taken over. */
+	__u32 terms;
 	/* For the recorder: the group as this member last changed it. */
 	__u32 change;
 	__u32 group_window;
@@ -181,22 +193,35 @@ static __always_inline __u64 hashed(const struct group_key *key)
 {
 	__u64 hash = key->group ^ ((__u64)key->user << 32 | key->namespace_inode) ^ (__u64)key->control << 56;
 
+	hash = (hash ^ key->local_address) * 0x9e3779b97f4a7c15ull ^ key->is_of_host;
 	hash *= 0x9e3779b97f4a7c15ull;
 	return hash ^ hash >> 29;
 }
 
 #define AF_INET6 10
 
-/* The host at the other end, as a group's number. */
-static __always_inline __u64 host_of(struct sock *sk)
+/* An address as a number. */
+static __always_inline __u64 number_of(const struct in6_addr *address)
 {
-	__u64 host = 0;
+	__u64 number = 0;
 
-	if (sk->__sk_common.skc_family != AF_INET6)
-		return 1ull << 32 | sk->__sk_common.skc_daddr;
 	for (int i = 0; i < 4; i++)
-		host = host * 0x100000001b3ull + sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[i];
-	return host | 1;
+		number = number * 0x100000001b3ull + address->in6_u.u6_addr32[i];
+	return number;
+}
+
+static __always_inline __u64 peer_address_of(struct sock *sk)
+{
+	if (sk->__sk_common.skc_family != AF_INET6)
+		return sk->__sk_common.skc_daddr;
+	return number_of(&sk->__sk_common.skc_v6_daddr);
+}
+
+static __always_inline __u64 local_address_of(struct sock *sk)
+{
+	if (sk->__sk_common.skc_family != AF_INET6)
+		return sk->__sk_common.skc_rcv_saddr;
+	return number_of(&sk->__sk_common.skc_v6_rcv_saddr);
 }
 
 /* Callers of the following functions hold the group's lock. */
@@ -204,14 +229,22 @@ static __always_inline __u64 host_of(struct sock *sk)
 /* How long an epoch takes at least. */
 #define EPOCH_NS_MIN 10000000ull
 
+static __always_inline __u64 rtt_ns_of(const struct group *group)
+{
+	return (group->srtt >> 16) * 1000;
+}
+
+static __always_inline __u64 epoch_ns_of(const struct group *group)
+{
+	__u64 rtt_ns = rtt_ns_of(group);
+
+	return rtt_ns < EPOCH_NS_MIN ? EPOCH_NS_MIN : rtt_ns;
+}
+
 /* Begins a new epoch if the last one is over. After a silence, those count that sent before it. */
 static __always_inline void advance_epoch(struct group *group, __u64 now_ns)
 {
-	__u64 length_ns = (group->srtt >> 16) * 1000, passed_ns = since(group->epoch_began_ns, now_ns);
-
-	if (length_ns < EPOCH_NS_MIN)
-		length_ns = EPOCH_NS_MIN;
-	if (passed_ns < length_ns)
+	if (since(group->epoch_began_ns, now_ns) < epoch_ns_of(group))
 		return;
 	group->seen_before = group->seen;
 	group->seen = 0;
@@ -248,7 +281,7 @@ static __always_inline __u32 active_of(const struct group *group)
 }
 
 /* The share of each member that does not repair losses, in segments. A window that is too small for shares of the smallest
- * size grows. */
+ * size grows, unless nobody is there to have one. */
 static __always_inline __u32 share_of(struct group *group)
 {
 	__u32 sharers = sharers_of(group);
@@ -256,6 +289,8 @@ static __always_inline __u32 share_of(struct group *group)
 
 	if (share >= WINDOW_MIN)
 		return share;
+	if (group->frozen_members >= group->members)
+		return WINDOW_MIN;
 	group->window = group->frozen + (__u64)WINDOW_MIN * ONE * sharers;
 	group->raised++;
 	return WINDOW_MIN;
@@ -361,7 +396,13 @@ static __always_inline bool is_on_another_path(const struct group *group, const 
 static __always_inline bool is_same(const struct group_key *a, const struct group_key *b)
 {
 	return a->group == b->group && a->user == b->user && a->namespace_inode == b->namespace_inode &&
-	       a->control == b->control;
+	       a->control == b->control && a->local_address == b->local_address && a->is_of_host == b->is_of_host;
+}
+
+/* All terms of a group in one number. */
+static __always_inline __u32 terms_of(const struct membership *wanted)
+{
+	return wanted->weight << 6 | wanted->sharing << 4 | wanted->law << 3 | wanted->mode;
 }
 
 static __always_inline void set_terms(struct group *group, const struct membership *wanted)
@@ -393,7 +434,10 @@ static __always_inline void start_group(struct group *group, const struct group_
 	group->cubic.began_ns = 0;
 	group->cubic.window_max = 0;
 	group->cubic.window_prior = 0;
+	group->cubic.left_over = 0;
 	group->cubic_before = group->cubic;
+	group->left_over = 0;
+	group->round_began_ns = 0;
 	group->ssthresh_before = group->ssthresh;
 	group->changes = 0;
 	group->generation = 0;
@@ -422,11 +466,12 @@ static __always_inline void join(struct sock *sk, enum control control)
 
 	if (!wanted || (wanted->group == 0 && !wanted->is_of_host))
 		return;
-	key.group = wanted->is_of_host ? host_of(sk) : wanted->group;
+	key.group = wanted->is_of_host ? peer_address_of(sk) : wanted->group;
+	key.local_address = local_address_of(sk);
 	key.user = sk->sk_uid.val;
 	key.namespace_inode = sk->__sk_common.skc_net.net->ns.inum;
 	key.control = control;
-	key.unused = 0;
+	key.is_of_host = wanted->is_of_host;
 	first = hashed(&key);
 	/* First the group itself, wherever it is; then a free block. */
 	for (__u32 attempt = 0; attempt < 2 * PLACES && place == 0; attempt++) {
@@ -443,10 +488,11 @@ static __always_inline void join(struct sock *sk, enum control control)
 			if (is_free)
 				start_group(group, &key, sk, now_ns);
 			set_terms(group, wanted);
-			/* The first brings its window, and so does one that repairs losses. The others have a share. */
+			/* The first brings its window, and so does one that repairs losses. The others have a share. Under
+			 * FAST, each has a window of its own. */
 			if (is_free || is_repairing)
 				group->window += window;
-			if (is_repairing)
+			if (is_repairing && control == CONTROL_FAIR)
 				freeze(group, member, window);
 			group->members++;
 			advance_epoch(group, now_ns);
@@ -459,38 +505,66 @@ static __always_inline void join(struct sock *sk, enum control control)
 		bpf_spin_unlock(&group->lock);
 	}
 	member->place = place;
+	member->terms = terms_of(wanted);
+	wanted->place = place;
 	/* No acknowledgements space out what a new share allows. */
 	if (place != 0 && sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 }
 
-/* Takes over what the owner of a member has changed. */
+/* Takes over what the owner of a member has changed. Members whose owners want different things do not take turns. */
 static __always_inline void renew_terms(struct sock *sk, struct group *group)
 {
 	struct membership *wanted = bpf_sk_storage_get(&memberships, sk, 0, 0);
+	struct member *member = member_of(sk);
 
 	if (!wanted)
 		return;
+	wanted->place = member->place;
+	if (terms_of(wanted) == member->terms)
+		return;
+	member->terms = terms_of(wanted);
 	bpf_spin_lock(&group->lock);
 	set_terms(group, wanted);
 	bpf_spin_unlock(&group->lock);
 }
 
-/* Takes the socket out of its group. What it uses of the window leaves with it. */
+/* Whether a member has sent in this epoch or the one before, and not long ago. */
+static __always_inline bool is_sending(const struct group *group, const struct member *member, __u64 now_ns)
+{
+	return group->epoch - member->epoch <= 1 && since(group->last_active_ns, now_ns) <= 2 * epoch_ns_of(group);
+}
+
+/* Takes an amount out of the window. The window does not grow again at once, neither to the slow start threshold, if it has
+ * been there, nor to what CUBIC had in mind. */
+static __always_inline void take(struct group *group, __u64 parts)
+{
+	bool has_been_there = group->window >= group->ssthresh;
+
+	group->window = less(group->window, parts);
+	if (has_been_there && group->window < group->ssthresh)
+		group->ssthresh = group->window;
+	group->cubic.began_ns = 0;
+}
+
+/* Takes the socket out of its group. In the paper's mode, what this one uses of the window leaves with it, and so it does
+ * with one that is on another path. Else the others have it: the path is as before. */
 static __always_inline void leave(struct sock *sk, bool is_split)
 {
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
 	__u64 now_ns = now_of(sk);
+	bool is_taking;
 
 	if (!group)
 		return;
 	bpf_spin_lock(&group->lock);
+	is_taking = group->mode == FAIR || is_split;
 	advance_epoch(group, now_ns);
-	if (member->frozen > 0)
-		group->window = less(group->window, member->frozen);
-	else if (group->epoch - member->epoch <= 1 && group->members > 1)
-		group->window = less(group->window, (__u64)share_of(group) * ONE);
+	if (is_taking && member->frozen > 0)
+		take(group, member->frozen);
+	else if (is_taking && is_sending(group, member, now_ns) && group->members > 1)
+		take(group, (__u64)share_of(group) * ONE);
 	if (member->frozen == 0)
 		group->seen = less(group->seen, member->epoch == group->epoch);
 	thaw(group, member);
@@ -498,7 +572,17 @@ static __always_inline void leave(struct sock *sk, bool is_split)
 	group->split += is_split;
 	end_change(group, member);
 	bpf_spin_unlock(&group->lock);
-	member->place = 0;
+}
+
+/* The member's path is another one. It goes on alone. */
+static __always_inline void split(struct sock *sk)
+{
+	struct membership *wanted = bpf_sk_storage_get(&memberships, sk, 0, 0);
+
+	leave(sk, true);
+	if (wanted)
+		wanted->place = 0;
+	member_of(sk)->place = 0;
 }
 
 /* Fills a record's notes with a member's group. */

@@ -87,8 +87,10 @@ struct sock_common {
 	__be16 skc_dport;
 	__u16 skc_num;
 	unsigned short skc_family;
+	__be32 skc_rcv_saddr;
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 
 typedef struct {
@@ -110,7 +112,12 @@ struct sock {
 	kuid_t sk_uid;
 };
 
+struct inet_sock {
+	__be16 inet_sport;
+};
+
 struct inet_connection_sock {
+	struct inet_sock icsk_inet;
 	__u8 icsk_ca_state : 5;
 	__u64 icsk_ca_priv[13];
 };

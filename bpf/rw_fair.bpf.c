@@ -28,6 +28,14 @@ static __always_inline __u32 remains(const struct group *group)
 	return group->law == AGGREGATE_CUBIC ? CUBIC_REMAINS : RENO_REMAINS;
 }
 
+/* So much for each window: what the division leaves is counted the next time, so that large windows grow as well. */
+static __always_inline __u64 per_window(__u64 amount, __u64 window, __u64 *left_over)
+{
+	amount += *left_over;
+	*left_over = amount % window;
+	return amount / window;
+}
+
 /* The cube root of a number below 2^63. */
 static __always_inline __u32 cube_root(__u64 number)
 {
@@ -66,6 +74,7 @@ static __always_inline void grow_as_cubic(struct group *group, __u32 acked, __u6
 
 		cubic->began_ns = now_ns;
 		cubic->window_reno = group->window;
+		cubic->left_over = 0;
 		if (distance == 0)
 			cubic->window_max = group->window;
 		/* (distance / 0.4 / flows) to the power of ⅓, in milliseconds. */
@@ -76,9 +85,9 @@ static __always_inline void grow_as_cubic(struct group *group, __u32 acked, __u6
 		wanted = group->window + group->window / 2;
 	/* §4.3: α = 3 (1 − β) / (1 + β), and 1 once the window before the loss is reached again. */
 	slow = cubic->window_reno < cubic->window_prior ? 9 * flows / 17 : flows;
-	cubic->window_reno += acked * slow * ONE / group->window;
+	cubic->window_reno += per_window(acked * slow * ONE, group->window, &cubic->left_over);
 	if (wanted > group->window)
-		group->window += acked * (wanted - group->window) * ONE / group->window;
+		group->window += per_window(acked * (wanted - group->window) * ONE, group->window, &group->left_over);
 	if (cubic->window_reno > group->window)
 		group->window = cubic->window_reno;
 }
@@ -86,7 +95,7 @@ static __always_inline void grow_as_cubic(struct group *group, __u32 acked, __u6
 /* Whether the group was reduced only just now: the loss belongs to that. */
 static __always_inline bool is_held(const struct group *group, __u64 now_ns)
 {
-	__u64 rtt_ns = (group->srtt >> 16) * 1000, since_ns = since(group->last_cut_ns, now_ns);
+	__u64 rtt_ns = rtt_ns_of(group), since_ns = since(group->last_cut_ns, now_ns);
 
 	if (group->mode == SINGLE)
 		return since_ns < rtt_ns;
@@ -107,11 +116,28 @@ static __always_inline void grow_aggregate(struct group *group, __u32 acked, __u
 	if (group->law == AGGREGATE_CUBIC)
 		grow_as_cubic(group, acked, now_ns);
 	else
-		group->window += parts * flows_of(group) / group->window;
+		group->window += per_window(parts * flows_of(group), group->window, &group->left_over);
+}
+
+/* As so many flows, a group loses the part of one. However many members an event hits, no more flows lose than there are:
+ * each once per round trip. */
+static __always_inline __u64 cut_of_flow(struct group *group, __u64 now_ns)
+{
+	__u64 flows = flows_of(group), lost;
+
+	if (since(group->round_began_ns, now_ns) >= rtt_ns_of(group)) {
+		group->round_began_ns = now_ns;
+		group->round_flows = 0;
+	}
+	lost = less(flows, group->round_flows);
+	if (lost > ONE)
+		lost = ONE;
+	group->round_flows += lost;
+	return group->window * lost / flows * (TENTHS - remains(group)) / TENTHS;
 }
 
 /* The amount that a loss of a member with this share cuts from the aggregate. */
-static __always_inline __u64 cut_of(const struct group *group, __u64 share, __u64 now_ns)
+static __always_inline __u64 cut_of(struct group *group, __u64 share, __u64 now_ns)
 {
 	__u64 lost = TENTHS - remains(group), window;
 
@@ -123,7 +149,7 @@ static __always_inline __u64 cut_of(const struct group *group, __u64 share, __u6
 		window = at_least(WINDOW_MIN, share * remains(group) / TENTHS / ONE);
 		return less(share, window * ONE);
 	case WEIGHT:
-		return group->window * ONE / flows_of(group) * lost / TENTHS;
+		return cut_of_flow(group, now_ns);
 	default:
 		return group->window * lost / TENTHS;
 	}
@@ -140,6 +166,7 @@ static __always_inline void reduce(struct group *group, __u64 cut, __u64 now_ns)
 	cubic->window_max = group->window < cubic->window_max ? group->window - cut / 2 : group->window;
 	cubic->began_ns = 0;
 	group->window -= cut;
+	group->left_over = 0;
 	group->ssthresh = group->window;
 	group->last_cut_ns = now_ns;
 	group->generation++;
@@ -156,6 +183,7 @@ static __u32 after_loss(struct sock *sk)
 		return tcp_of(sk)->snd_cwnd / 2;
 	bpf_spin_lock(&group->lock);
 	advance_epoch(group, now_ns);
+	thaw(group, member);
 	mark_active(group, member, now_ns);
 	cut = cut_of(group, share, now_ns);
 	if (cut > group->window)
@@ -175,20 +203,25 @@ static __u32 after_loss(struct sock *sk)
 }
 
 /* A timeout leaves a member with the segments that are still under way. As many connections, the group loses the rest of its
- * share; as one, it has a segment for each member (RFC 3124), once per round trip. */
-static __always_inline void time_out(struct group *group, struct member *member, __u64 held, __u64 window, __u64 now_ns)
+ * share; as one, it has a segment for each member (RFC 3124), once per round trip, and not again while the member only
+ * repeats what it has sent. */
+static __always_inline void time_out(struct group *group, struct member *member, __u64 held, __u64 window,
+				     bool is_repeated, __u64 now_ns)
 {
-	__u64 rtt_ns = (group->srtt >> 16) * 1000, least = (__u64)group->members * ONE;
+	__u64 rtt_ns = rtt_ns_of(group), least = (__u64)group->members * ONE;
 
 	group->timeouts++;
 	if (group->mode == FAIR || group->mode == WEIGHT) {
 		member->cut += less(held, window);
-		group->window = less(group->window, less(held, window));
+		take(group, less(held, window));
 		group->ssthresh = group->window;
-	} else if (since(group->last_timeout_ns, now_ns) >= rtt_ns) {
+	} else if (!is_repeated && window < held && since(group->last_timeout_ns, now_ns) >= rtt_ns) {
 		member->cut += less(group->window, least);
+		/* Up to half of what was there, the window doubles in each round trip. */
 		group->window -= less(group->window, least);
+		group->cubic.began_ns = 0;
 		group->last_timeout_ns = now_ns;
+		member->generation = ++group->generation;
 	}
 	freeze(group, member, window);
 }
@@ -199,6 +232,7 @@ static void state(struct sock *sk, __u8 state)
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
 	__u64 window = (__u64)tcp_of(sk)->snd_cwnd * ONE, held, now_ns = now_of(sk);
+	bool is_repeated = ca_state_of(sk) == TCP_CA_LOSS;
 
 	if (!group)
 		return;
@@ -208,7 +242,7 @@ static void state(struct sock *sk, __u8 state)
 	if (state < TCP_CA_CWR)
 		thaw(group, member);
 	else if (state == TCP_CA_LOSS)
-		time_out(group, member, held, window, now_ns);
+		time_out(group, member, held, window, is_repeated, now_ns);
 	else
 		freeze(group, member, held);
 	end_change(group, member);
@@ -239,6 +273,8 @@ static void increase(struct sock *sk, __u32 acked)
 	mark_active(group, member, now_ns);
 	if (is_by_itself) {
 		group->window += grown;
+		/* What has grown again is not given back, should the timeout prove a mistake. */
+		member->cut = less(member->cut, grown);
 		freeze(group, member, member->frozen + grown);
 	} else {
 		grow_aggregate(group, acked, now_ns);
@@ -282,20 +318,23 @@ static void acknowledged(struct sock *sk, const struct ack_sample *sample)
 	if (member->frozen == 0 && share < tcp_of(sk)->snd_cwnd)
 		set_window(sk, share);
 	if (is_split)
-		leave(sk, true);
+		split(sk);
 	else if (is_new_epoch)
 		renew_terms(sk, group);
 }
 
-/* If all were silent, the aggregate is halved for each timeout, and CUBIC's time stands still. */
+/* If all were silent, the aggregate is halved for each timeout, and CUBIC begins anew; if it stays, CUBIC's time stands
+ * still. */
 static __always_inline void rest(struct group *group, __u64 silent_ns)
 {
-	__u64 timeout_ns = 200000000ull + (group->srtt >> 16) * 1000;
+	__u64 timeout_ns = 200000000ull + rtt_ns_of(group);
 	__u64 least = (__u64)FIRST_WINDOW * ONE * group->members;
 
 	if (silent_ns <= timeout_ns)
 		return;
-	if (group->cubic.began_ns > 0)
+	if (group->window > least)
+		group->cubic.began_ns = 0;
+	else if (group->cubic.began_ns > 0)
 		group->cubic.began_ns += silent_ns;
 	for (int i = 0; i < 8 && silent_ns > timeout_ns && group->window > least; i++) {
 		silent_ns -= timeout_ns;
@@ -330,6 +369,23 @@ static void event(struct sock *sk, enum tcp_ca_event event)
 	sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
 }
 
+/* Gives back what a loss has cut. Where the whole group was reduced, others may have made it grow again meanwhile: then it
+ * has no more than it had. */
+static __always_inline void give_back(struct group *group, struct member *member)
+{
+	__u64 before = group->window, most = group->cubic.window_prior;
+
+	group->window += member->cut;
+	if (group->mode == WEIGHT)
+		group->round_flows = less(group->round_flows, ONE);
+	if (group->mode == FAIR || group->mode == WEIGHT)
+		return;
+	if (most < before)
+		most = before;
+	if (group->window > most)
+		group->window = most;
+}
+
 /* The last loss was none: its cut is given back. If the whole group was reduced, and again since, it stays. */
 static __u32 undo(struct sock *sk)
 {
@@ -345,10 +401,11 @@ static __u32 undo(struct sock *sk)
 	advance_epoch(group, now_ns);
 	is_last = group->generation == member->generation;
 	if (is_last || group->mode == FAIR || group->mode == WEIGHT) {
-		group->window += member->cut;
+		give_back(group, member);
 		if (is_last && member->cut > 0) {
 			group->ssthresh = group->ssthresh_before;
 			group->cubic = group->cubic_before;
+			group->last_cut_ns = 0;
 		} else if (group->ssthresh < group->window) {
 			group->ssthresh = group->window;
 		}

@@ -40,9 +40,30 @@ static void release(struct sock *sk)
 static __u32 after_loss(struct sock *sk)
 {
 	struct fast *fast = law_state_of(sk);
+	struct group *group = group_at(fast->member.place);
 
 	fast->step_ends_ns = 0;
+	if (group) {
+		bpf_spin_lock(&group->lock);
+		group->losses++;
+		fast->member.losses++;
+		end_change(group, &fast->member);
+		bpf_spin_unlock(&group->lock);
+	}
 	return tcp_of(sk)->snd_cwnd / 2;
+}
+
+static void state(struct sock *sk, __u8 state)
+{
+	struct fast *fast = law_state_of(sk);
+	struct group *group = group_at(fast->member.place);
+
+	if (!group || state != TCP_CA_LOSS)
+		return;
+	bpf_spin_lock(&group->lock);
+	group->timeouts++;
+	end_change(group, &fast->member);
+	bpf_spin_unlock(&group->lock);
 }
 
 /* The part of the window that the path holds without a queue. */
@@ -107,6 +128,7 @@ static __always_inline void share_base_rtt(struct sock *sk, struct group *group,
 	bool is_counted = is_window_used(sk), is_new_epoch, is_split;
 	__u64 now_ns = now_of(sk);
 
+	fast->member.delivered += acked;
 	bpf_spin_lock(&group->lock);
 	advance_epoch(group, now_ns);
 	is_new_epoch = is_counted && fast->member.epoch != group->epoch;
@@ -121,7 +143,7 @@ static __always_inline void share_base_rtt(struct sock *sk, struct group *group,
 	end_change(group, &fast->member);
 	bpf_spin_unlock(&group->lock);
 	if (is_split) {
-		leave(sk, true);
+		split(sk);
 		fast->base_rtt_us = rtt_us;
 	}
 }
@@ -150,4 +172,4 @@ static void acknowledged(struct sock *sk, const struct ack_sample *sample)
 }
 
 CONTROL(rw_fast, .init = init, .release = release, .after_loss = after_loss, .increase = increase,
-	.acknowledged = acknowledged, .note = note_group);
+	.acknowledged = acknowledged, .state = state, .note = note_group);

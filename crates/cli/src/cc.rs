@@ -168,7 +168,7 @@ fn status(is_json: bool) -> Result<(), congestion::Error> {
     table.add_rows(groups.iter().map(row));
     output::align_right(&mut table, [2, 3, 5, 6, 7, 8, 9]);
     output::print(&table);
-    outln!("Windows are in segments. Connections that send share that of their group.");
+    outln!("Windows are in segments. EACH is that of a connection that sends and repairs no losses.");
     Ok(())
 }
 

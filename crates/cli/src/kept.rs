@@ -33,7 +33,7 @@ struct Contents {
 /// What was found over a path.
 #[derive(Debug, Serialize, Deserialize)]
 struct KeptPath {
-    /// The portals at its end.
+    /// The portals at its end, and the congestion control if one was named.
     portals: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     to_target: Option<KeptFound>,

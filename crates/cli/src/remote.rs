@@ -173,7 +173,7 @@ impl Connecting {
         let mut config = self.identity.config(url.user.as_deref())?;
         config.connections = self.connections;
         config.tuning.as_flows = self.as_flows;
-        let path = self.path(url, portals);
+        let path = self.path(url, portals, config.socket.congestion.as_ref());
         if let Some(path) = &path {
             config.tuning.experience = path.known;
         }
@@ -203,7 +203,7 @@ impl Connecting {
     }
 
     /// The path of which something is kept.
-    fn path(&self, url: &Url, portals: Portals) -> Option<KnownPath> {
+    fn path(&self, url: &Url, portals: Portals, congestion: Option<&Congestion>) -> Option<KnownPath> {
         if self.cold || self.connections != Connections::Auto {
             return None;
         }
@@ -211,6 +211,11 @@ impl Connecting {
         let portals = match portals {
             Portals::Given if !given.is_empty() => given.join(","),
             _ => url.portal.to_string(),
+        };
+        // What is best under one congestion control is not under another.
+        let portals = match url.congestion.as_ref().or(congestion) {
+            Some(congestion) => format!("{portals} under {congestion}"),
+            None => portals,
         };
         let kept = Kept::of_user()?;
         Some(KnownPath { known: kept.recall(&portals), kept, portals })

@@ -5,11 +5,7 @@ use crate::layout::Layout;
 use crate::path_id::PathId;
 use crate::portal_group::PortalGroup;
 use crate::{Error, UsageError, beginning, supervisor};
-use pdu::Duration;
 use std::sync::Arc;
-
-/// The shortest time between two logins that a tuner asks for: each costs the target some work.
-const LOGIN_PAUSE: Duration = Duration::from_secs(1);
 
 /// Makes the connections that the tuner asks for, until it ends.
 pub(crate) async fn run(shared: Arc<Shared>) {
@@ -18,13 +14,13 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         match shared.with(|driver, _| driver.grow()) {
             Growth::Over => return,
             Growth::None => changed.await,
-            Growth::One => {
+            Growth::One { pause } => {
                 let added = add_connection(&shared).await;
                 if let Err(error) = &added {
                     tracing::info!(%error, "no further connection could be made");
                 }
                 shared.with(|driver, _| driver.grown(added.is_err()));
-                shared.environment.sleep(LOGIN_PAUSE).await;
+                shared.environment.sleep(pause).await;
             }
         }
     }

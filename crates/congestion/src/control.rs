@@ -2,7 +2,7 @@
 
 use crate::Error;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 
 /// A congestion control that can be loaded into the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,5 +84,16 @@ impl Control {
             tracing::warn!("using {instead} instead of {}: {reason}", self.name());
         }
         instead
+    }
+
+    /// Warns that a connection has no group because there was no place for it, once in the life of the process.
+    pub fn warn_of_no_room(self) {
+        static WARNED: Once = Once::new();
+        WARNED.call_once(|| {
+            tracing::warn!(
+                "a connection under {} shares nothing with others: the places that its group could have are taken (\"ropewalk cc status\" shows all groups)",
+                self.name()
+            );
+        });
     }
 }

@@ -26,7 +26,7 @@ pub struct Group {
     pub share_segments: Option<f64>,
     /// The smoothed round trip, in microseconds.
     pub srtt_us: u64,
-    /// The shortest of the last seconds, in microseconds.
+    /// The shortest of the last seconds, in microseconds; under FAST, the shortest of all.
     pub min_rtt_us: u32,
     /// Losses that ended in a repair, of all members since the group began.
     pub losses: u32,

@@ -112,6 +112,9 @@ pub fn groups() -> Result<Vec<Group>, Error> {
         return Ok(Vec::new());
     }
     let map = ours().map_to_read(GROUPS).map_err(failed)?;
+    if map.value_size() != layout::GROUP_BYTES {
+        return Err(groups_error("read the groups", &OtherVersion));
+    }
     let mut groups = Vec::new();
     for index in 0..map.max_entries() {
         let bytes = map.lookup(&index.to_ne_bytes(), MapFlags::LOCK).map_err(|error| failed(error.into()))?;
@@ -134,6 +137,22 @@ pub fn name_group(socket: BorrowedFd<'_>, group: u64, terms: GroupTerms) -> Resu
         .update(&socket, &layout::membership(group, terms), MapFlags::ANY)
         .map_err(|error| failed(error.into()))
 }
+
+/// Whether a connected socket that was to have a group has it, or there was no room for one. `None` if it was to have none,
+/// or if nobody can tell.
+#[must_use]
+pub fn has_group(socket: BorrowedFd<'_>) -> Option<bool> {
+    let memberships = ours().map(MEMBERSHIPS).ok()?;
+    let membership = memberships.lookup(&socket.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()?;
+    membership.map(|membership| layout::has_place(&membership))
+}
+
+/// The maps were made by a program whose groups are laid out in another way.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "another version of ropewalk has loaded the congestion controls: \"ropewalk cc unload\" and \"ropewalk cc load\" replace them"
+)]
+struct OtherVersion;
 
 fn groups_error(what: &'static str, error: &dyn std::error::Error) -> Error {
     Error::Groups { what, problem: error.to_string() }

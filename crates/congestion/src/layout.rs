@@ -5,6 +5,9 @@ use policy::law::{AggregateLaw, GroupTerms, Mode, PARTS, Sharing};
 
 const MEMBERSHIP_BYTES: usize = 32;
 
+/// The size of `struct group`.
+pub(crate) const GROUP_BYTES: u32 = 320;
+
 /// What the programs read of the group of a connection.
 pub(crate) fn membership(group: u64, terms: GroupTerms) -> [u8; MEMBERSHIP_BYTES] {
     let (mode, weight) = match terms.mode {
@@ -29,6 +32,12 @@ const WEIGHT: u8 = 1;
 const SINGLE: u8 = 2;
 const CONSERVATIVE: u8 = 3;
 
+/// Whether the programs have given the connection a place in a group.
+pub(crate) fn has_place(membership: &[u8]) -> bool {
+    let mut fields = Fields(membership);
+    fields.u32().and_then(|_lock| fields.u32()).is_some_and(|place| place != 0)
+}
+
 fn terms(mode: u8, law: u8, sharing: u8, weight: u32) -> Option<GroupTerms> {
     let mode = match mode {
         FAIR => Mode::Fair,
@@ -49,14 +58,16 @@ pub(crate) fn group(bytes: &[u8]) -> Option<Group> {
     if members == 0 {
         return None;
     }
-    let (group, user, namespace_inode) = (fields.u64()?, fields.u32()?, fields.u32()?);
+    let (group, _local_address) = (fields.u64()?, fields.u64()?);
+    let (user, namespace_inode) = (fields.u32()?, fields.u32()?);
     let control = if fields.u32()? == 0 { Control::Fair } else { Control::Fast };
-    let (_unused, _changes) = (fields.u32()?, fields.u64()?);
+    let (is_of_host, _changes) = (fields.u32()? != 0, fields.u64()?);
     let (window, ssthresh, frozen) = (fields.u64()?, fields.u64()?, fields.u64()?);
     let _epoch_active_cut_timeout_min_rtt: [u64; 5] = fields.u64s()?;
+    let _left_over_and_round: [u64; 3] = fields.u64s()?;
     let srtt = fields.u64()?;
-    let _cubic: [u64; 5] = fields.u64s()?;
-    let _ssthresh_and_cubic_before: [u64; 6] = fields.u64s()?;
+    let _cubic: [u64; 6] = fields.u64s()?;
+    let _ssthresh_and_cubic_before: [u64; 7] = fields.u64s()?;
     let (_delivered, _epoch) = (fields.u64()?, fields.u32()?);
     let (seen, seen_before, repairing_members) = (fields.u32()?, fields.u32()?, fields.u32()?);
     let (_rtt, _rtt_before, min_rtt_us) = (fields.u32()?, fields.u32()?, fields.u32()?);
@@ -64,14 +75,19 @@ pub(crate) fn group(bytes: &[u8]) -> Option<Group> {
     let (mode, law, sharing, _unused) = (fields.u8()?, fields.u8()?, fields.u8()?, fields.u8()?);
     let (losses, timeouts, undone) = (fields.u32()?, fields.u32()?, fields.u32()?);
     let (raised_shares, split_members, peer_port) = (fields.u32()?, fields.u32()?, fields.u32()?);
-    let sharers = members.saturating_sub(repairing_members).min(seen.max(seen_before));
+    let sending = members.saturating_sub(repairing_members).min(seen.max(seen_before));
+    let terms = GroupTerms { is_of_host, ..terms(mode, law, sharing, weight)? };
+    let sharers = match terms.sharing {
+        Sharing::ByActivity => sending,
+        Sharing::Equal => members.saturating_sub(repairing_members),
+    };
     let has_window = control == Control::Fair;
     Some(Group {
         key: GroupKey { user, namespace_inode, control, group },
         peer_port: u16::try_from(peer_port).ok()?,
-        terms: terms(mode, law, sharing, weight)?,
+        terms,
         members,
-        active_members: members.min(sharers + repairing_members),
+        active_members: members.min(sending + repairing_members),
         repairing_members,
         window_segments: has_window.then(|| segments(window)),
         ssthresh_segments: (has_window && ssthresh < UNLIMITED).then(|| segments(ssthresh)),

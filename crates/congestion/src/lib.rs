@@ -5,7 +5,8 @@
 //! names the group of a connection by [`name_group`], before it chooses a control with groups; [`groups`] shows all. A
 //! [`Recorder`] shows what the controls are told and do.
 //!
-//! Without the Cargo feature `bpf`, nothing can be loaded, and controls that others have loaded have no groups.
+//! Without the Cargo feature `bpf`, nothing can be loaded, and of controls that others have loaded those with groups are not
+//! used.
 
 #![forbid(unsafe_code)]
 
@@ -31,7 +32,7 @@ pub use error::Error;
 pub use group::{Group, GroupKey};
 #[cfg(not(feature = "bpf"))]
 pub use kernel::Recorder;
-pub use kernel::{groups, is_open_to_all, load, loaded, name_group, unload};
+pub use kernel::{groups, has_group, is_open_to_all, load, loaded, name_group, unload};
 pub use offered::Offered;
 pub use record::{GroupState, Record, Recording};
 #[cfg(feature = "bpf")]

@@ -8,7 +8,7 @@ use policy::law::ensemble::{Aggregate, Member};
 use policy::law::replay::{self, Comparison, Hook, Replay};
 use policy::law::{Bic, Fast, Flow, GroupTerms, Hstcp, Htcp, Law, PARTS, Reno, Scalable, Westwood};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// The differences that are allowed, in segments or as a part of the window if that is more: of half of all windows, and of
@@ -65,16 +65,18 @@ fn compare(control: Control, congestion: &Congestion, records: Vec<Record>) -> R
 /// Sorts by connection and number, none of which may be missing.
 fn check_complete(records: &mut [Record], lost: u64) -> Result<(), String> {
     records.sort_by_key(|record| (record.ports, record.number));
-    let gaps = records.windows(2).filter(|pair| {
-        let [first, second] = pair else { return false };
-        first.ports == second.ports && second.number != first.number + 1
-    });
-    match (lost, gaps.count()) {
-        (0, 0) => Ok(()),
-        (lost, gaps) => {
-            Err(format!("{lost} records of the congestion control are missing, and there are {gaps} gaps"))
-        }
+    if lost > 0 {
+        return Err(format!("{lost} records of the congestion control are missing"));
     }
+    let is_gap =
+        |first: &Record, second: &Record| first.ports == second.ports && second.number != first.number + 1;
+    let gap = records.windows(2).find(|pair| is_gap(&pair[0], &pair[1]));
+    gap.map_or(Ok(()), |pair| {
+        Err(format!(
+            "of the connection from port {}, record {} ({:?}) is followed by {} ({:?})",
+            pair[0].ports.0, pair[0].number, pair[0].event.hook, pair[1].number, pair[1].event.hook
+        ))
+    })
 }
 
 fn of_each<L: Law>(records: &[Record], begin: impl Fn(&Flow) -> L) -> Comparison {
@@ -108,6 +110,7 @@ fn of_fast(mut records: Vec<Record>, alpha: u32) -> Comparison {
 fn of_groups(mut records: Vec<Record>, terms: GroupTerms) -> Result<Comparison, String> {
     let order = |record: &Record| record.group.map(|group| (group.place, group.change));
     check_members(&records)?;
+    check_changes(&records)?;
     records.sort_by_key(|record| (order(record), record.event.flow.now));
     let mut groups: BTreeMap<u32, Rc<RefCell<Aggregate>>> = BTreeMap::new();
     let mut connections: BTreeMap<(u16, u16), Replay<Member>> = BTreeMap::new();
@@ -125,7 +128,7 @@ fn of_groups(mut records: Vec<Record>, terms: GroupTerms) -> Result<Comparison, 
         if matches!(record.event.hook, Hook::CongAvoid(_)) && flow.is_window_used {
             let window = parts(group.window_parts);
             let difference = (window - aggregate.borrow().window()).abs();
-            comparison.windows.push(replay::Error { window, difference });
+            comparison.aggregates.push(replay::Error { window, difference });
         }
     }
     Ok(connections.into_values().map(Replay::end).fold(comparison, Comparison::and))
@@ -133,14 +136,35 @@ fn of_groups(mut records: Vec<Record>, terms: GroupTerms) -> Result<Comparison, 
 
 /// All connections have the same path, so that none leaves its group while it lives.
 fn check_members(records: &[Record]) -> Result<(), String> {
-    // The kernel tells of the handshake's acknowledgement before it begins with the control.
-    let mut living = records.iter().filter(|record| record.event.hook != Hook::Release && record.number > 0);
+    // The kernel tells of the handshake before it begins with the control.
+    let connections = records.chunk_by(|first, second| first.ports == second.ports);
+    let mut living =
+        connections.flat_map(|records| records.iter().skip_while(|record| record.event.hook != Hook::Init));
     match living.find(|record| record.group.is_none()) {
         Some(stray) => {
             Err(format!("the connection from port {} has no group at {:?}", stray.ports.0, stray.event.hook))
         }
         None => Ok(()),
     }
+}
+
+/// Changes that may be missing at the end: calls that had not ended when the record did.
+const CHANGES_OPEN_MAX: u64 = 16;
+
+/// Each change of a group was made by a call that is recorded.
+fn check_changes(records: &[Record]) -> Result<(), String> {
+    let mut changes = BTreeMap::<u32, BTreeSet<u64>>::new();
+    for group in records.iter().filter_map(|record| record.group) {
+        changes.entry(group.place).or_default().insert(group.change);
+    }
+    for changes in changes.values() {
+        let last = changes.last().copied().unwrap_or_default();
+        let missing = (1..last.saturating_sub(CHANGES_OPEN_MAX)).find(|change| !changes.contains(change));
+        if let Some(missing) = missing {
+            return Err(format!("change {missing} of a group is not recorded"));
+        }
+    }
+    Ok(())
 }
 
 /// What a group holds for repairs is the sum of what its members hold, after each change.
@@ -161,18 +185,33 @@ fn parts(parts: u64) -> f64 {
 }
 
 fn quantities(comparison: &Comparison) -> BTreeMap<Quantity, f64> {
-    let errors = || comparison.windows.iter().chain(&comparison.reductions);
-    let of_allowed = |(segments, part): (f64, f64), share: f64| {
-        let mut errors: Vec<_> = errors().map(|error| error.of(segments, part)).collect();
-        errors.sort_by(f64::total_cmp);
-        let last = errors.len().checked_sub(1)?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
-        let index = (last as f64 * share).round() as usize;
-        Some(errors[index])
-    };
-    let mut quantities = BTreeMap::new();
-    quantities.insert(Quantity::Acknowledgements, comparison.windows.len() as f64);
-    quantities.extend(of_allowed(ALLOWED_MEDIAN, 0.5).map(|error| (Quantity::LawError, error)));
-    quantities.extend(of_allowed(ALLOWED_P99, 0.99).map(|error| (Quantity::LawErrorP99, error)));
-    quantities
+    let Comparison { windows, reductions, aggregates, .. } = comparison;
+    let errors = [
+        (Quantity::LawError, median(windows)),
+        (Quantity::LawErrorP99, p99(windows)),
+        (Quantity::LawReductionError, median(reductions)),
+        (Quantity::LawReductionErrorP99, p99(reductions)),
+        (Quantity::LawGroupError, median(aggregates)),
+        (Quantity::LawGroupErrorP99, p99(aggregates)),
+    ];
+    let errors = errors.into_iter().filter_map(|(quantity, error)| Some((quantity, error?)));
+    errors.chain([(Quantity::Acknowledgements, windows.len() as f64)]).collect()
+}
+
+/// As a part of what is allowed; `None` of none.
+fn median(errors: &[replay::Error]) -> Option<f64> {
+    quantile(errors, ALLOWED_MEDIAN, 0.5)
+}
+
+fn p99(errors: &[replay::Error]) -> Option<f64> {
+    quantile(errors, ALLOWED_P99, 0.99)
+}
+
+fn quantile(errors: &[replay::Error], (segments, part): (f64, f64), share: f64) -> Option<f64> {
+    let mut errors: Vec<_> = errors.iter().map(|error| error.of(segments, part)).collect();
+    errors.sort_by(f64::total_cmp);
+    let last = errors.len().checked_sub(1)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
+    let index = (last as f64 * share).round() as usize;
+    Some(errors[index])
 }

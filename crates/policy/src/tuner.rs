@@ -105,6 +105,11 @@ pub trait Tuner: Send {
     /// under way.
     fn decide(&mut self, slice: &Slice) -> Option<Decision>;
 
+    /// The shortest time between two logins that it asks for: each costs the target some work.
+    fn login_pause(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
     /// What the next session over the same path may begin with; `None` for a tuner that does not say.
     fn experience(&self) -> Option<Experience> {
         None
@@ -157,6 +162,8 @@ pub enum Reason {
     StillFull(f64),
     /// No further connection could be made.
     NoneCame,
+    /// The other number could not be judged in time.
+    TooLate,
     /// Something other than the connections limits now, so no more are made.
     LimitedElsewhere(Limit),
     /// The search goes on at this number.
@@ -183,6 +190,7 @@ impl Reason {
             Self::Worse(_) => "worse",
             Self::StillFull(_) => "still_full",
             Self::NoneCame => "none_came",
+            Self::TooLate => "too_late",
             Self::LimitedElsewhere(_) => "limited_elsewhere",
             Self::Searching => "searching",
             Self::Found => "found",
@@ -219,6 +227,7 @@ impl fmt::Display for Reason {
                 write!(formatter, "kept: fewer move {ratio:.2} times as much, but the path is still full")
             }
             Self::NoneCame => formatter.write_str("no further connection could be made"),
+            Self::TooLate => formatter.write_str("back, because too little was moved to judge it in time"),
             Self::LimitedElsewhere(limit) => {
                 let what = limit.beyond_connections().unwrap_or_else(|| limit.name());
                 write!(formatter, "no more are made: {what} limits now")

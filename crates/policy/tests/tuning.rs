@@ -66,6 +66,8 @@ struct Session<T> {
     /// What is said to be sent again.
     loss: f64,
     is_incoming: bool,
+    /// The part of the segments that the receiver sees out of order.
+    out_of_order: f64,
 }
 
 impl<T: Tuner> Session<T> {
@@ -82,6 +84,7 @@ impl<T: Tuner> Session<T> {
             queue: ROUND_TRIP,
             loss: 0.0,
             is_incoming: false,
+            out_of_order: 0.0,
         }
     }
 
@@ -106,10 +109,7 @@ impl<T: Tuner> Session<T> {
             connections_max: self.connections_max,
             may_use_bbr: self.may_use_bbr,
             moved_bytes: whole(moved),
-            diagnosis: Some(Diagnosis {
-                is_incoming: self.is_incoming,
-                ..diagnosis(limit, self.queue, self.loss)
-            }),
+            diagnosis: Some(self.diagnosis(limit)),
         };
         if let Some(decision) = self.tuner.decide(&slice) {
             assert_eq!(decision.connections_before, self.connections);
@@ -117,6 +117,12 @@ impl<T: Tuner> Session<T> {
             (self.connections, self.law) = (decision.connections, decision.law);
             self.decisions.push(decision);
         }
+    }
+
+    fn diagnosis(&self, limit: Limit) -> Diagnosis {
+        let said = diagnosis(limit, self.queue, self.loss);
+        let path = PathEvidence { out_of_order: self.out_of_order, ..said.path };
+        Diagnosis { is_incoming: self.is_incoming, path, ..said }
     }
 
     /// The share of what could have been moved.
@@ -247,6 +253,14 @@ fn where_much_is_lost_the_first_connections_are_kept() {
 }
 
 #[test]
+fn where_much_of_what_is_read_comes_out_of_order_the_first_connections_are_kept() {
+    let mut session = guided();
+    (session.is_incoming, session.out_of_order) = (true, 0.2);
+    session.work(&CLEAN, 60);
+    assert_eq!(session.decisions, []);
+}
+
+#[test]
 fn connections_that_brought_nothing_are_given_up_a_few_at_a_time() {
     let useless = Path { bytes_per_second: 1e7, of_each: 1e7, full: Limit::Losses, ..LOSSY };
     let mut session = guided();
@@ -330,6 +344,14 @@ fn a_session_that_is_to_behave_as_few_flows_begins_with_as_few() {
 }
 
 #[test]
+fn a_session_that_is_to_behave_as_few_flows_does_not_begin_with_the_many_that_were_found() {
+    let experience = found(guided(), &LOSSY);
+    assert!(experience.to_target.is_some_and(|found| found.connections > 16));
+    let tuner = Guided::new(Terms { as_flows: 2, experience, ..Terms::default() });
+    assert_eq!(tuner.connections_at_first(), 2);
+}
+
+#[test]
 fn the_guided_tuner_does_not_ask_for_more_than_the_target_allows() {
     let mut session = guided();
     session.connections_max = 20;
@@ -388,6 +410,23 @@ fn when_the_path_under_bbr_changes_the_search_begins_again() {
     session.work(&LOSSY, 30).work(&Path { bytes_per_second: 8e6, of_bbr: 8e6, ..LOSSY }, 4);
     let last = session.decisions.last().unwrap();
     assert_eq!((last.reason.name(), last.connections, last.law), ("path_changed", 16, Law::Configured));
+}
+
+#[test]
+fn when_the_path_under_bbr_declines_little_by_little_the_search_begins_again() {
+    let mut session = with_bbr();
+    session.work(&LOSSY, 30);
+    for percent in (60..100).rev() {
+        let left = f64::from(percent) / 100.0;
+        let path =
+            Path { bytes_per_second: LOSSY.bytes_per_second * left, of_bbr: LOSSY.of_bbr * left, ..LOSSY };
+        session.work(&path, 4);
+    }
+    assert!(
+        session.decisions.iter().any(|decision| decision.reason.name() == "path_changed"),
+        "{:?}",
+        session.decisions
+    );
 }
 
 /// What a session over this path finds.
@@ -512,6 +551,18 @@ fn where_no_connection_can_be_made_growth_is_not_asked_for_again_and_again() {
     }
     let asked = session.decisions.iter().filter(|decision| decision.connections > 16).count();
     assert!(asked <= 4, "{:?}", session.decisions);
+}
+
+#[test]
+fn fewer_connections_that_cannot_be_judged_in_time_are_not_kept() {
+    let mut session = guided();
+    session.work(&CLEAN, 13);
+    let tried = *session.decisions.last().unwrap();
+    assert_eq!((tried.reason.name(), session.connections < 16), ("fewer_may_do", true));
+    session.now += Duration::from_secs(90);
+    session.work(&CLEAN, 3);
+    let last = session.decisions.last().unwrap();
+    assert_eq!((last.reason.name(), last.connections), ("too_late", 16), "{:?}", session.decisions);
 }
 
 #[test]

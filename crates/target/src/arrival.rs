@@ -92,6 +92,8 @@ async fn carry(
         if let Err(error) = transport::choose(congestion, group, &stream) {
             tracing::warn!(%peer, %error, "a socket option was refused");
         }
+        let congestion = transport::in_force(&stream).congestion;
+        tracing::debug!(%peer, congestion, "the congestion control in force");
     }
     let observer = shard.observer.as_ref();
     let watched = observer.map(|_| stream.as_fd().try_clone_to_owned()).transpose()?;

@@ -19,7 +19,7 @@ pub use observer::Observer;
 pub use readable_fd::ReadableFd;
 pub use socket::Socket;
 pub use socket_buffer::SocketBuffer;
-pub use socket_options::{apply, choose, congestion_of};
+pub use socket_options::{apply, choose, congestion_of, in_force};
 
 use framing::{Threads, Wire};
 use std::io;

@@ -1,7 +1,7 @@
 //! A TCP socket as a [`Wire`].
 
 use crate::path_sample::path_sample;
-use crate::{acknowledgement, congestion_of, send_queue, socket_options};
+use crate::{acknowledgement, send_queue, socket_options};
 use framing::{InForce, PathSample, SocketOptions, SocketOptionsError, Wire};
 use socket2::SockRef;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -90,7 +90,7 @@ impl Wire for Socket {
 
     fn apply(&self, options: &SocketOptions) -> Result<InForce, SocketOptionsError> {
         socket_options::apply(options, &self.stream)?;
-        Ok(InForce { congestion: congestion_of(&self.stream).ok() })
+        Ok(socket_options::in_force(&self.stream))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::pacing;
 use crate::retransmission_timeout;
 use crate::socket_buffer::SocketBuffer;
 use ::congestion::Control;
-use framing::{Congestion, SocketOptions, SocketOptionsError};
+use framing::{Congestion, InForce, SocketOptions, SocketOptionsError};
 use policy::law::GroupTerms;
 use socket2::{SockRef, TcpKeepalive};
 use std::fmt::Display;
@@ -61,7 +61,8 @@ pub fn choose(congestion: &Congestion, group: u64, socket: &impl AsFd) -> Result
     }
 }
 
-/// A socket joins its group when it begins with a control, so one that has it already begins anew.
+/// A socket joins its group when it begins with a control, so one that has it already begins anew, unless it has the group of
+/// its host, which does not depend on the session.
 fn choose_ours(
     control: Control,
     terms: GroupTerms,
@@ -70,8 +71,12 @@ fn choose_ours(
 ) -> Result<(), congestion::Error> {
     let name = control.name();
     if control.has_groups() && (group != 0 || terms.is_of_host) {
+        let is_in_force = congestion_of(socket).is_ok_and(|in_force| in_force == name);
+        if is_in_force && terms.is_of_host && congestion::has_group(socket.as_fd()) == Some(true) {
+            return Ok(());
+        }
         congestion::name_group(socket.as_fd(), group, terms)?;
-        if congestion_of(socket).is_ok_and(|in_force| in_force == name) {
+        if is_in_force {
             // If this fails, the socket keeps the group that it has.
             let _ = set_congestion(BETWEEN, socket);
         }
@@ -97,6 +102,16 @@ pub fn congestion_of(socket: &impl AsFd) -> io::Result<String> {
     let name = SockRef::from(socket).tcp_congestion()?;
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+}
+
+/// What really counts on a connected socket. Warns once if its group could not be had.
+pub fn in_force(socket: &impl AsFd) -> InForce {
+    let congestion = congestion_of(socket).ok();
+    let control = congestion.as_deref().and_then(Control::named).filter(|control| control.has_groups());
+    if let Some(control) = control.filter(|_| congestion::has_group(socket.as_fd()) == Some(false)) {
+        control.warn_of_no_room();
+    }
+    InForce { congestion }
 }
 
 fn set(option: &'static str, value: impl Display, result: io::Result<()>) -> Result<(), SocketOptionsError> {

@@ -5,7 +5,7 @@
 //! sent, and two of what is received.
 
 use crate::path_sample::path_sample;
-use crate::{acknowledgement, congestion_of, send_queue, socket_options};
+use crate::{acknowledgement, send_queue, socket_options};
 use framing::{InForce, PathSample, SocketOptions, SocketOptionsError, Wire};
 use futures_util::task::AtomicWaker;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -192,7 +192,7 @@ impl Wire for ThreadedSocket {
 
     fn apply(&self, options: &SocketOptions) -> Result<InForce, SocketOptionsError> {
         socket_options::apply(options, &self.stream)?;
-        Ok(InForce { congestion: congestion_of(&self.stream).ok() })
+        Ok(socket_options::in_force(&self.stream))
     }
 }
 

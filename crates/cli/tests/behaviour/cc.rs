@@ -1,11 +1,17 @@
 //! Congestion controls of our own, from the command line.
 
-#[cfg(feature = "bpf")]
-use crate::world::{Folder, MIB, TARGET, noise, ropewalk};
 use crate::world::{Server, run};
 use serde_json::Value;
+use std::sync::{Mutex, PoisonError};
 #[cfg(feature = "bpf")]
-use std::process::Stdio;
+use {
+    crate::world::{Folder, MIB, TARGET, noise, ropewalk},
+    requirement::{Need, skip},
+    std::fs::{self, Permissions},
+    std::os::unix::fs::PermissionsExt as _,
+    std::process::{Command, Stdio},
+    std::sync::MutexGuard,
+};
 
 #[test]
 fn the_kernels_controls_are_listed_with_those_that_can_be_loaded() {
@@ -46,6 +52,7 @@ fn in_force(congestion: &str, url: &str) -> (Vec<Value>, String) {
 
 #[test]
 fn in_place_of_a_control_that_is_not_loaded_one_of_the_kernels_own_is_used_with_one_warning() {
+    let _alone = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
     if available().iter().any(|name| name == "rw_westwood") {
         // Somebody has loaded it.
         return;
@@ -66,47 +73,161 @@ fn the_congestion_control_of_a_url_counts_more_than_that_of_the_option() {
     assert!(refused.contains("reno has no groups of connections, and takes no terms"), "{refused}");
 }
 
-/// The terms of the groups that have connections.
+/// The groups that have connections.
 #[cfg(feature = "bpf")]
 fn groups() -> Vec<Value> {
     let status = run(&["cc", "status", "--json"]).expect(0).json_lines().remove(0);
-    let groups = status["groups"].as_array().unwrap().iter();
-    groups
-        .filter(|group| group["connections"].as_u64().unwrap() > 0)
-        .map(|group| group["terms"].clone())
-        .collect()
+    status["groups"].as_array().unwrap().clone()
+}
+
+/// What one test loads, another would find.
+static LOADING: Mutex<()> = Mutex::new(());
+
+/// All controls of ours, loaded, which are unloaded at the end.
+#[cfg(feature = "bpf")]
+struct Loaded(#[expect(dead_code, reason = "it is held")] MutexGuard<'static, ()>);
+
+#[cfg(feature = "bpf")]
+impl Loaded {
+    /// `None`, with a word about it, where they cannot be loaded, or somebody has loaded them who may not want to lose them.
+    fn all() -> Option<Self> {
+        let alone = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
+        if available().iter().any(|name| name.starts_with("rw_")) {
+            skip(Need::Bpf, "somebody has loaded controls of ours");
+            return None;
+        }
+        let loaded = run(&["cc", "load"]);
+        if loaded.status() == 0 {
+            return Some(Self(alone));
+        }
+        skip(Need::Bpf, &loaded.stderr());
+        None
+    }
+}
+
+#[cfg(feature = "bpf")]
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        run(&["cc", "unload"]).expect(0);
+    }
+}
+
+#[cfg(feature = "bpf")]
+#[test]
+fn all_controls_load_at_once_each_carries_a_session_and_all_can_be_unloaded() {
+    let Some(loaded) = Loaded::all() else { return };
+    let again = run(&["cc", "load", "rw_fair"]).expect(1).stderr();
+    assert!(again.contains("rw_fair is loaded already"), "{again}");
+    let server = Server::with_luns(&["0=ram:1MiB"]);
+    let ours: Vec<_> = available().into_iter().filter(|name| name.starts_with("rw_")).collect();
+    assert_eq!(ours.len(), 8, "{ours:?}");
+    for name in ours {
+        let (controls, told) = in_force(&name, &server.url(0));
+        assert_eq!((controls, told), (vec![name.clone().into(), name.into()], String::new()));
+    }
+    drop(loaded);
+    assert!(!available().iter().any(|name| name.starts_with("rw_")));
+}
+
+/// The BPF file system, open to all users, who can otherwise not find what root has loaded.
+#[cfg(feature = "bpf")]
+struct OpenToAll(Permissions);
+
+#[cfg(feature = "bpf")]
+impl OpenToAll {
+    const FOLDER: &str = "/sys/fs/bpf";
+
+    fn new() -> Self {
+        let before = fs::metadata(Self::FOLDER).unwrap().permissions();
+        fs::set_permissions(Self::FOLDER, Permissions::from_mode(0o711)).unwrap();
+        Self(before)
+    }
+}
+
+#[cfg(feature = "bpf")]
+impl Drop for OpenToAll {
+    fn drop(&mut self) {
+        fs::set_permissions(Self::FOLDER, self.0.clone()).unwrap();
+    }
+}
+
+#[cfg(feature = "bpf")]
+#[test]
+fn a_user_without_rights_has_groups_of_its_own_under_what_root_has_loaded() {
+    let Some(_loaded) = Loaded::all() else { return };
+    let _open = OpenToAll::new();
+    let server = Server::with_luns(&["0=ram:8MiB"]);
+    // Such a user may not enter the folder of this build.
+    let folder = Folder::new();
+    fs::set_permissions(folder.path(""), Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path("ropewalk");
+    fs::copy(env!("CARGO_BIN_EXE_ropewalk"), &program).unwrap();
+    let disk = folder.write("disk", &noise(8 * MIB));
+    let mut copy = Command::new("setpriv");
+    copy.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+    copy.args([
+        "copy",
+        "--bwlimit",
+        "4M",
+        "--connections",
+        "2",
+        "--congestion",
+        "rw_fair",
+        &disk,
+        &server.url(0),
+    ]);
+    let mut copy = copy.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    while !groups().iter().any(|group| group["user"] == 65534 && group["connections"] == 2) {
+        assert!(copy.try_wait().unwrap().is_none(), "{:?}", groups());
+    }
+    let copied = copy.wait_with_output().unwrap();
+    let told = String::from_utf8(copied.stderr).unwrap();
+    assert!(copied.status.success() && !told.contains("instead of rw_fair"), "{told}");
 }
 
 #[cfg(feature = "bpf")]
 #[test]
 fn both_ends_of_a_session_have_groups_and_go_on_when_the_control_is_unloaded() {
-    use requirement::{Need, skip};
-
-    if available().iter().any(|name| name == "rw_fair") {
-        // Somebody has loaded it, who may not want to lose it.
-        return;
-    }
-    let loaded = run(&["cc", "load", "rw_fair"]);
-    if loaded.status() != 0 {
-        return skip(Need::Bpf, &loaded.stderr());
-    }
-    let again = run(&["cc", "load", "rw_fair"]).expect(1).stderr();
-    assert!(again.contains("rw_fair is loaded already"), "{again}");
+    let Some(loaded) = Loaded::all() else { return };
     let serve = ["--target", TARGET, "--lun", "0=ram:8MiB", "--congestion", "rw_fair:single,cubic"];
     let (server, folder) = (Server::with(&serve), Folder::new());
-    let (controls, told) = in_force("rw_fair", &server.url(0));
-    assert_eq!((controls, told), (vec!["rw_fair".into(), "rw_fair".into()], String::new()));
     // A copy that waits, so that its groups can be seen.
     let (disk, url) = (folder.write("disk", &noise(8 * MIB)), server.url(0));
     let copy = ["copy", "--bwlimit", "4M", "--congestion", "rw_fair:weight=2", &disk, &url];
     let mut copy = ropewalk(&copy).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let both = ["weight=2", "single,cubic"].map(Value::from);
-    while !both.iter().all(|terms| groups().contains(terms)) {
+    let has = |terms: &str| groups().iter().any(|group| group["terms"] == terms);
+    while !(has("weight=2") && has("single,cubic")) {
         assert!(copy.try_wait().unwrap().is_none(), "{:?}", groups());
     }
-    run(&["cc", "unload", "rw_fair"]).expect(0);
-    assert!(!available().iter().any(|name| name == "rw_fair"));
+    drop(loaded);
     assert!(copy.wait().unwrap().success());
     // The server has used it, and goes on without it.
     assert_eq!(in_force("cubic", &url).0, ["cubic", "cubic"]);
+}
+
+#[cfg(feature = "bpf")]
+#[test]
+fn connections_to_one_host_share_a_group_whatever_their_sessions() {
+    let Some(_loaded) = Loaded::all() else { return };
+    let (server, folder) = (Server::with_luns(&["0=ram:8MiB", "1=ram:8MiB"]), Folder::new());
+    let disk = folder.write("disk", &noise(8 * MIB));
+    let copies = [0, 1].map(|lun| {
+        let copy = [
+            "copy",
+            "--bwlimit",
+            "4M",
+            "--connections",
+            "2",
+            "--congestion",
+            "rw_fair:host",
+            &disk,
+            &server.url(lun),
+        ];
+        ropewalk(&copy).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    });
+    let mut copies = copies;
+    while !groups().iter().any(|group| group["terms"] == "host" && group["connections"] == 4) {
+        assert!(copies.iter_mut().all(|copy| copy.try_wait().unwrap().is_none()), "{:?}", groups());
+    }
+    copies.iter_mut().for_each(|copy| assert!(copy.wait().unwrap().success()));
 }

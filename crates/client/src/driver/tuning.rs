@@ -29,8 +29,11 @@ const DECISIONS_MAX: usize = 1024;
 pub(crate) enum Growth {
     /// A decision.
     None,
-    /// One more connection.
-    One,
+    /// One more connection, and a pause before the next.
+    One {
+        /// How long it lasts.
+        pause: Duration,
+    },
     /// Nothing: there will be no more.
     Over,
 }
@@ -134,7 +137,10 @@ impl Driver {
 
     /// Whether a further connection is to be made now. It then logs in, until [`Self::grown`].
     pub fn grow(&mut self) -> Growth {
-        if self.tuning.tuner.is_none() || self.closing {
+        let Some(pause) = self.tuning.tuner.as_ref().map(|tuner| tuner.login_pause()) else {
+            return Growth::Over;
+        };
+        if self.closing {
             return Growth::Over;
         }
         let is_connecting = self.paths.iter().any(|path| path.state == PathState::Connecting);
@@ -142,13 +148,15 @@ impl Driver {
             return Growth::None;
         }
         self.tuning.is_logging_in = true;
-        Growth::One
+        Growth::One { pause }
     }
 
     /// A further connection has logged in, or has failed to.
     pub fn grown(&mut self, has_failed: bool) {
         self.tuning.is_logging_in = false;
         self.tuning.is_growing &= !has_failed;
+        // A slice of these connections may end before the next one logs in.
+        (self.tuning.slice, self.tuning.slice_due) = (None, None);
         self.paths_changed = true;
     }
 

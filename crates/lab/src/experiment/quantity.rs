@@ -73,6 +73,14 @@ pub enum Quantity {
     LawError,
     /// The 99th percentile: in two segments or in twentieths of the window.
     LawErrorP99,
+    /// How far the windows after losses, and after those that were none, were from the law's, the median: as `LawError`.
+    LawReductionError,
+    /// The 99th percentile: as `LawErrorP99`.
+    LawReductionErrorP99,
+    /// How far the windows of groups were from the law, the median: as `LawError`.
+    LawGroupError,
+    /// The 99th percentile: as `LawErrorP99`.
+    LawGroupErrorP99,
     /// Jain's index of the congestion windows of all connections, the mean over time.
     WindowFairness,
 }
@@ -111,6 +119,10 @@ impl Quantity {
             Self::Acknowledgements => "acknowledgements",
             Self::LawError => "law_error",
             Self::LawErrorP99 => "law_error_p99",
+            Self::LawReductionError => "law_reduction_error",
+            Self::LawReductionErrorP99 => "law_reduction_error_p99",
+            Self::LawGroupError => "law_group_error",
+            Self::LawGroupErrorP99 => "law_group_error_p99",
             Self::WindowFairness => "window_fairness",
         }
     }
@@ -147,7 +159,11 @@ impl Quantity {
             Self::WindowCorrelation => "correlation of two congestion windows",
             Self::Acknowledgements => "acknowledgements compared with the law",
             Self::LawError => "distance of the window from the law, of what is allowed",
-            Self::LawErrorP99 => "the same, 99th percentile",
+            Self::LawErrorP99 => "distance of the window from the law, 99th percentile",
+            Self::LawReductionError => "distance of reduced windows from the law, of what is allowed",
+            Self::LawReductionErrorP99 => "distance of reduced windows from the law, 99th percentile",
+            Self::LawGroupError => "distance of groups' windows from the law, of what is allowed",
+            Self::LawGroupErrorP99 => "distance of groups' windows from the law, 99th percentile",
             Self::WindowFairness => "Jain's index of the congestion windows",
         }
     }
@@ -161,6 +177,10 @@ impl Quantity {
             | Self::Share
             | Self::LawError
             | Self::LawErrorP99
+            | Self::LawReductionError
+            | Self::LawReductionErrorP99
+            | Self::LawGroupError
+            | Self::LawGroupErrorP99
             | Self::WindowCorrelation
             | Self::WindowFairness => Unit::None,
             Self::RoundTrip
@@ -229,5 +249,12 @@ pub(super) const OF_WINDOWS: [Quantity; 6] = [
 ];
 
 /// The quantities of a comparison with a law.
-pub(super) const OF_LAWS: [Quantity; 3] =
-    [Quantity::Acknowledgements, Quantity::LawError, Quantity::LawErrorP99];
+pub(super) const OF_LAWS: [Quantity; 7] = [
+    Quantity::Acknowledgements,
+    Quantity::LawError,
+    Quantity::LawErrorP99,
+    Quantity::LawReductionError,
+    Quantity::LawReductionErrorP99,
+    Quantity::LawGroupError,
+    Quantity::LawGroupErrorP99,
+];

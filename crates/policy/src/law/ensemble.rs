@@ -25,6 +25,8 @@ pub struct Aggregate {
     last_active: Instant,
     last_cut: Option<Instant>,
     last_timeout: Option<Instant>,
+    /// As so many flows: a round trip, and how many of them have lost in it.
+    round: Option<(Instant, f64)>,
     reductions: u32,
     srtt_s: f64,
     cubic: Cubic,
@@ -53,7 +55,11 @@ impl Aggregate {
     /// A group without members.
     #[must_use]
     pub fn new(terms: GroupTerms, now: Instant) -> Rc<RefCell<Self>> {
-        Rc::new(RefCell::new(Self {
+        Rc::new(RefCell::new(Self::empty(terms, now)))
+    }
+
+    fn empty(terms: GroupTerms, now: Instant) -> Self {
+        Self {
             terms,
             members: 0,
             window: 0.0,
@@ -66,12 +72,13 @@ impl Aggregate {
             last_active: now,
             last_cut: None,
             last_timeout: None,
+            round: None,
             reductions: 0,
             srtt_s: 0.0,
             cubic: Cubic::default(),
             before: (f64::INFINITY, Cubic::default()),
             joined: 0,
-        }))
+        }
     }
 
     /// All members' window together, in segments.
@@ -86,9 +93,12 @@ impl Aggregate {
         self.frozen.values().sum()
     }
 
+    fn epoch_length(&self) -> Duration {
+        EPOCH_MIN.max(Duration::from_secs_f64(self.srtt_s))
+    }
+
     fn advance_epoch(&mut self, now: Instant) {
-        let length = EPOCH_MIN.max(Duration::from_secs_f64(self.srtt_s));
-        if now.saturating_duration_since(self.epoch_began) >= length {
+        if now.saturating_duration_since(self.epoch_began) >= self.epoch_length() {
             (self.seen_before, self.seen, self.epoch_began) = (self.seen, 0, now);
             self.epoch += 1;
         }
@@ -113,11 +123,11 @@ impl Aggregate {
         f64::from(self.members.min(self.sharers() + self.frozen_members()))
     }
 
-    /// A window that is too small for shares of the smallest size grows.
+    /// A window that is too small for shares of the smallest size grows, unless nobody is there to have one.
     fn share(&mut self) -> f64 {
         let (sharers, frozen) = (f64::from(self.sharers()), self.frozen());
         let share = ((self.window - frozen).max(0.0) / sharers).floor();
-        if share < WINDOW_MIN {
+        if share < WINDOW_MIN && self.frozen_members() < self.members {
             self.window = frozen + WINDOW_MIN * sharers;
         }
         share.max(WINDOW_MIN)
@@ -179,15 +189,24 @@ impl Aggregate {
     }
 
     /// The segments that a loss of a member with this share cuts.
-    fn cut(&self, share: f64, now: Instant) -> f64 {
+    fn cut(&mut self, share: f64, now: Instant) -> f64 {
         let lost = 1.0 - self.remains();
         let cut = match self.terms.mode {
             _ if self.is_held(now) => 0.0,
             Mode::Fair => share - (share * self.remains()).floor().max(WINDOW_MIN),
-            Mode::Weight(_) => self.window * lost / self.flows(),
+            Mode::Weight(_) => self.window * lost * self.losing_flow(now) / self.flows(),
             Mode::Single | Mode::Conservative => self.window * lost,
         };
         cut.clamp(0.0, self.window)
+    }
+
+    /// As so many flows, each loses once per round trip, however many members an event hits: one, or what is left of one.
+    fn losing_flow(&mut self, now: Instant) -> f64 {
+        let is_recent = |began: Instant| now.saturating_duration_since(began).as_secs_f64() < self.srtt_s;
+        let (began, lost) = self.round.filter(|(began, _)| is_recent(*began)).unwrap_or((now, 0.0));
+        let losing = (self.flows() - lost).clamp(0.0, 1.0);
+        self.round = Some((began, lost + losing));
+        losing
     }
 
     fn reduce(&mut self, cut: f64, now: Instant) {
@@ -202,17 +221,46 @@ impl Aggregate {
         self.reductions += 1;
     }
 
+    /// Takes an amount out of the window. It does not grow again at once, neither to the slow start threshold, if it has been
+    /// there, nor to what CUBIC had in mind.
+    fn take(&mut self, segments: f64) {
+        let has_been_there = self.window >= self.ssthresh;
+        self.window = (self.window - segments).max(0.0);
+        if has_been_there {
+            self.ssthresh = self.ssthresh.min(self.window);
+        }
+        self.cubic.began = None;
+    }
+
     /// As one flow, a group has a segment for each member after a timeout (RFC 3124), once per round trip. Returns what that
-    /// cuts.
-    fn time_out_as_one(&mut self, now: Instant) -> f64 {
+    /// cuts; `None` if it is too early.
+    fn time_out_as_one(&mut self, now: Instant) -> Option<f64> {
         let since = self.last_timeout.map(|last| now.saturating_duration_since(last).as_secs_f64());
         if since.is_some_and(|since_s| since_s < self.srtt_s) {
-            return 0.0;
+            return None;
         }
         self.last_timeout = Some(now);
         let cut = (self.window - f64::from(self.members)).max(0.0);
         self.window -= cut;
-        cut
+        self.cubic.began = None;
+        self.reductions += 1;
+        Some(cut)
+    }
+
+    /// Gives back what a loss has cut. Where the whole group was reduced, others may have made it grow again meanwhile: then
+    /// it has no more than it had.
+    fn give_back(&mut self, cut: f64) {
+        let restored = self.window + cut;
+        match self.terms.mode {
+            Mode::Fair => self.window = restored,
+            Mode::Weight(_) => {
+                self.window = restored;
+                self.round = self.round.map(|(began, lost)| (began, (lost - 1.0).max(0.0)));
+            }
+            Mode::Single | Mode::Conservative => {
+                self.window = restored.min(self.cubic.window_prior.max(self.window));
+            }
+        }
     }
 
     /// All were silent for so long.
@@ -222,7 +270,7 @@ impl Aggregate {
         if silent <= timeout {
             return;
         }
-        self.cubic.began = self.cubic.began.map(|began| began + silent);
+        self.cubic.began = self.cubic.began.filter(|_| self.window <= least).map(|began| began + silent);
         let mut halvings = 0;
         while silent > timeout && halvings < 8 && self.window > least {
             silent -= timeout;
@@ -257,6 +305,10 @@ impl Member {
         group.joined += 1;
         let number = group.joined;
         let is_repairing = flow.state > State::Disorder;
+        if group.members == 0 {
+            let terms = group.terms;
+            *group = Aggregate { joined: number, ..Aggregate::empty(terms, flow.now) };
+        }
         if group.members == 0 || is_repairing {
             group.window += flow.window;
         }
@@ -305,6 +357,8 @@ impl Member {
 
 impl Law for Member {
     fn ssthresh(&mut self, flow: &Flow) -> f64 {
+        self.aggregate.borrow_mut().advance_epoch(flow.now);
+        self.thaw();
         self.be_active(flow.now);
         let share = flow.window.floor();
         let mut group = self.aggregate.borrow_mut();
@@ -333,6 +387,8 @@ impl Law for Member {
             flow.window += (left / flow.window.floor().max(1.0)).min(left);
             let grown = flow.window.floor() - before;
             self.be_active(flow.now);
+            // What has grown again is not given back, should the timeout prove a mistake.
+            self.cut = (self.cut - grown).max(0.0);
             self.freeze(frozen + grown);
             let mut group = self.aggregate.borrow_mut();
             group.window += grown;
@@ -371,10 +427,14 @@ impl Law for Member {
                 if matches!(group.terms.mode, Mode::Fair | Mode::Weight(_)) {
                     let lost = (held - window).max(0.0);
                     self.cut += lost;
-                    group.window = (group.window - lost).max(0.0);
+                    group.take(lost);
                     group.ssthresh = group.window;
-                } else {
-                    self.cut += group.time_out_as_one(flow.now);
+                } else if flow.state != State::Loss
+                    && window < held
+                    && let Some(cut) = group.time_out_as_one(flow.now)
+                {
+                    self.cut += cut;
+                    self.reductions = group.reductions;
                 }
                 drop(group);
                 self.freeze(window);
@@ -400,9 +460,10 @@ impl Law for Member {
         group.advance_epoch(flow.now);
         let is_last = group.reductions == self.reductions;
         if is_last || matches!(group.terms.mode, Mode::Fair | Mode::Weight(_)) {
-            group.window += self.cut;
+            group.give_back(self.cut);
             if is_last && self.cut > 0.0 {
                 (group.ssthresh, group.cubic) = group.before;
+                group.last_cut = None;
             } else {
                 group.ssthresh = group.ssthresh.max(group.window);
             }
@@ -419,9 +480,13 @@ impl Law for Member {
         let frozen = self.frozen();
         let mut group = self.aggregate.borrow_mut();
         group.advance_epoch(flow.now);
-        let is_active = group.epoch - self.epoch <= 1 && group.members > 1;
-        let leaves = frozen.or_else(|| is_active.then(|| group.share()));
-        group.window = (group.window - leaves.unwrap_or(0.0)).max(0.0);
+        let silent = flow.now.saturating_duration_since(group.last_active);
+        let is_sending = group.epoch - self.epoch <= 1 && silent <= 2 * group.epoch_length();
+        // In the other modes, the others have its share: the path is as before.
+        if group.terms.mode == Mode::Fair {
+            let share = frozen.or_else(|| (is_sending && group.members > 1).then(|| group.share()));
+            share.into_iter().for_each(|share| group.take(share));
+        }
         group.seen -= u32::from(frozen.is_none() && self.epoch == group.epoch);
         group.members -= 1;
         drop(group);
@@ -430,119 +495,4 @@ impl Law for Member {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::law::replay::beginning;
-
-    const RTT: Duration = Duration::from_millis(40);
-
-    /// A group in congestion avoidance whose members have these windows together, each at its share.
-    fn group(terms: GroupTerms, members: u32, window: f64) -> (Rc<RefCell<Aggregate>>, Vec<(Member, Flow)>) {
-        let now = Instant::ZERO + RTT;
-        let aggregate = Aggregate::new(terms, now);
-        let first = Flow { window, ssthresh: 1.0, srtt: RTT, ..beginning(now) };
-        let share = Flow { window: window / f64::from(members), ..first };
-        let flows = (0..members).map(|number| if number == 0 { first } else { share });
-        let joined = flows.map(|flow| (Member::join(&aggregate, &flow), share)).collect();
-        (aggregate, joined)
-    }
-
-    #[test]
-    fn in_the_papers_mode_a_loss_takes_half_of_one_share() {
-        let (aggregate, mut members) = group(GroupTerms::default(), 4, 400.0);
-        let (member, flow) = &mut members[0];
-        assert_eq!(member.ssthresh(flow), 50.0);
-        assert_eq!((aggregate.borrow().window(), aggregate.borrow().frozen()), (350.0, 50.0));
-        // The others keep what they had.
-        assert_eq!(aggregate.borrow_mut().share(), 100.0);
-    }
-
-    #[test]
-    fn a_group_that_behaves_as_one_is_halved_once_per_round_trip() {
-        let (aggregate, mut members) =
-            group(GroupTerms { mode: Mode::Single, ..GroupTerms::default() }, 4, 400.0);
-        for (member, flow) in &mut members[..2] {
-            member.ssthresh(flow);
-        }
-        assert_eq!(aggregate.borrow().window(), 200.0);
-        for (member, flow) in &mut members[..2] {
-            member.set_state(flow, State::Open);
-        }
-        let (member, flow) = &mut members[2];
-        flow.now += RTT * 2;
-        member.ssthresh(flow);
-        assert_eq!(aggregate.borrow().window(), 100.0);
-    }
-
-    #[test]
-    fn a_timeout_takes_all_of_a_share_but_one_segment_although_the_kernel_tells_it_twice() {
-        let (aggregate, mut members) = group(GroupTerms::default(), 4, 400.0);
-        let (member, flow) = &mut members[0];
-        member.ssthresh(flow);
-        flow.window = 1.0;
-        member.set_state(flow, State::Loss);
-        assert_eq!((aggregate.borrow().window(), aggregate.borrow().frozen()), (301.0, 1.0));
-    }
-
-    #[test]
-    fn what_a_mistaken_reduction_took_is_given_back() {
-        let (aggregate, mut members) = group(GroupTerms::default(), 4, 400.0);
-        let (member, flow) = &mut members[0];
-        flow.prior_window = flow.window;
-        flow.window = member.ssthresh(flow);
-        assert_eq!(member.undo_cwnd(flow), 100.0);
-        member.set_state(flow, State::Open);
-        assert_eq!((aggregate.borrow().window(), aggregate.borrow().frozen()), (400.0, 0.0));
-    }
-
-    #[test]
-    fn members_that_do_not_send_leave_their_share_to_the_others() {
-        let (_, mut members) = group(GroupTerms::default(), 4, 400.0);
-        let (member, flow) = &mut members[0];
-        for _ in 0..3 {
-            flow.now += RTT;
-            member.cong_avoid(flow, 1);
-        }
-        assert!(flow.window >= 400.0, "{}", flow.window);
-    }
-
-    #[test]
-    fn one_that_leaves_takes_what_it_used_with_it() {
-        let (aggregate, mut members) = group(GroupTerms::default(), 4, 400.0);
-        let (mut member, flow) = members.remove(0);
-        member.release(&flow);
-        let mut group = aggregate.borrow_mut();
-        assert_eq!((group.window(), group.share()), (300.0, 100.0));
-    }
-
-    #[test]
-    fn a_fair_group_grows_by_a_segment_for_each_member_per_round_trip_and_a_single_one_by_one() {
-        for (mode, grown) in [(Mode::Fair, 4.0), (Mode::Single, 1.0), (Mode::Weight(5 * PARTS / 2), 2.5)] {
-            let (aggregate, mut members) = group(GroupTerms { mode, ..GroupTerms::default() }, 4, 400.0);
-            for (member, flow) in &mut members {
-                member.cong_avoid(flow, 100);
-            }
-            let window = aggregate.borrow().window();
-            assert!((window - 400.0 - grown).abs() < 0.05, "{mode:?}: {window}");
-        }
-    }
-
-    #[test]
-    fn cubic_on_the_aggregate_comes_back_to_the_window_of_the_loss_after_k() {
-        let terms = GroupTerms { law: AggregateLaw::Cubic, mode: Mode::Single, ..GroupTerms::default() };
-        let (aggregate, mut members) = group(terms, 1, 1000.0);
-        let (member, flow) = &mut members[0];
-        flow.window = member.ssthresh(flow);
-        member.set_state(flow, State::Open);
-        // K = ∛(300 / 0.4) = 9.1 s.
-        let begun = flow.now;
-        while aggregate.borrow().window() < 995.0 {
-            flow.now += RTT;
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small window")]
-            let acked = flow.window as u32;
-            member.cong_avoid(flow, acked);
-        }
-        let took = flow.now.saturating_duration_since(begun).as_secs_f64();
-        assert!((6.5..9.5).contains(&took), "{took}");
-    }
-}
+mod tests;

@@ -79,7 +79,8 @@ impl FromStr for GroupTerms {
                 None if word == "host" => terms.is_of_host = true,
                 Some(("weight", flows)) => terms.mode = Mode::Weight(parts(flows).ok_or_else(invalid)?),
                 Some(("alpha", segments)) => {
-                    let segments = segments.parse().ok().filter(|segments| *segments > 0);
+                    let segments =
+                        segments.parse().ok().filter(|segments| (1..=ALPHA_MAX).contains(segments));
                     terms.alpha = Some(segments.ok_or_else(invalid)?);
                 }
                 _ => return Err(invalid()),
@@ -88,6 +89,9 @@ impl FromStr for GroupTerms {
         Ok(terms)
     }
 }
+
+/// The most segments that a connection under FAST may keep in the queue.
+const ALPHA_MAX: u32 = 1 << 20;
 
 /// A number of flows, in parts.
 fn parts(flows: &str) -> Option<u32> {

@@ -45,6 +45,27 @@ impl Law for Hstcp {
 mod tests {
     use super::*;
 
+    /// The table of the program in the kernel: the first window that grows by a segment more per round trip, and the part of
+    /// it that a loss takes, of 1024.
+    fn table() -> Vec<(f64, f64)> {
+        let program = include_str!("../../../../bpf/rw_hstcp.bpf.c");
+        let (_, rows) = program.split_once("rows[] = {").unwrap();
+        let (rows, _) = rows.split_once("};").unwrap();
+        let rows = rows.split('{').skip(1).map(|row| row.split_once('}').unwrap().0.split_once(',').unwrap());
+        rows.map(|(window, cut)| (window.trim().parse().unwrap(), cut.trim().parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn the_table_in_the_kernel_has_the_law() {
+        let table = table();
+        assert_eq!(table.len(), 73);
+        for (row, (window, cut)) in table.into_iter().enumerate() {
+            let (increase, decrease) = (row as f64 + 1.0, cut / 1024.0);
+            let (a, b) = (Hstcp::increase(window), Hstcp::decrease(window));
+            assert!((a / increase - 1.0).abs() < 0.005 && (b - decrease).abs() < 0.001, "{window}: {a} {b}");
+        }
+    }
+
     #[test]
     fn the_law_meets_the_points_of_the_rfcs_table() {
         // RFC 3649, appendix B: w, a(w), b(w).

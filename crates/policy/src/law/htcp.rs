@@ -101,10 +101,17 @@ impl Law for Htcp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::law::replay;
 
     #[test]
     fn two_seconds_after_a_loss_it_grows_eleven_times_as_fast_as_reno() {
-        assert!((Htcp::speed(0.9) - 1.0).abs() < 1e-9);
-        assert!((Htcp::speed(2.0) - 11.25).abs() < 1e-9);
+        // Of a window that a loss halves, so that α is f (§3): 1 + 10 (Δ - 1) + ((Δ - 1) / 2)² after Δ seconds.
+        let flow = replay::beginning(Instant::ZERO);
+        let mut law = Htcp::new(&flow);
+        assert_eq!(law.ssthresh(&flow), 5.0);
+        for (after, alpha) in [(0.9, 1.0), (2.0, 11.25)] {
+            let flow = Flow { now: flow.now + Duration::from_secs_f64(after), ..flow };
+            assert!((law.growth(&flow) - alpha).abs() < 1e-9);
+        }
     }
 }

@@ -46,6 +46,8 @@ pub struct Comparison {
     pub windows: Vec<Error>,
     /// The same for the windows after losses, and after those that were none.
     pub reductions: Vec<Error>,
+    /// The same for the windows of whole groups, after the same acknowledgements.
+    pub aggregates: Vec<Error>,
     /// How often the law's window was set to the control's, because the kernel had moved it: after repairs, silences and
     /// mistakes.
     pub resynchronisations: u32,
@@ -66,6 +68,7 @@ impl Comparison {
     pub fn and(mut self, other: Self) -> Self {
         self.windows.extend(other.windows);
         self.reductions.extend(other.reductions);
+        self.aggregates.extend(other.aggregates);
         self.resynchronisations += other.resynchronisations;
         self
     }

@@ -100,6 +100,11 @@ impl Tuner for Apt2010 {
             reason,
         })
     }
+
+    /// The paper knows no bound.
+    fn login_pause(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 impl Chunk {

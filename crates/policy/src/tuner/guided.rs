@@ -55,7 +55,7 @@ pub struct Guided {
     stride: f64,
     /// Until BBR is tried again.
     bbr: Rest,
-    /// What the last sample that needed no way back has shown.
+    /// The most that a sample of these connections has shown since the path last changed.
     held: Option<Found>,
     /// No sample is complete yet.
     is_first_sample: bool,
@@ -142,7 +142,9 @@ impl Guided {
 
 impl Tuner for Guided {
     fn connections_at_first(&self) -> u32 {
-        self.first().max(self.terms.experience.connections_max()).min(self.terms.connections_max)
+        // Whoever asks for few flows does not get the many that were found for somebody else.
+        let known = if self.terms.as_flows < AS_FLOWS { 0 } else { self.terms.experience.connections_max() };
+        self.first().max(known).min(self.terms.connections_max)
     }
 
     fn decide(&mut self, slice: &Slice) -> Option<Decision> {
@@ -249,15 +251,20 @@ impl Guided {
         }
         if trial.connections > before && sample.connections <= before {
             self.up.lengthen(now);
-            return Some(decision(now, sample, (sample.connections, sample.law), Reason::NoneCame));
+            return Some(decision(now, sample, (before, sample.law), Reason::NoneCame));
         }
         let is_of_trial = match trial.connections > before {
             // Some may not have come.
             true => sample.connections <= trial.connections,
             false => sample.connections == trial.connections,
         };
-        if !is_of_trial || sample.law != trial.law || is_late {
+        if !is_of_trial || sample.law != trial.law {
             return None;
+        }
+        if is_late {
+            let rest = if trial.connections > before { &mut self.up } else { &mut self.down };
+            rest.lengthen(now);
+            return Some(decision(now, sample, (before, sample.law), Reason::TooLate));
         }
         let (connections, reason) = match (sample.connections > before, ratio) {
             (true, ratio) if ratio >= GAIN_MIN => {
@@ -315,9 +322,12 @@ impl Guided {
     /// Another number of connections to try, if the slices of a sample agree that one may be better.
     fn try_another(&mut self, sample: &Sample, slice: &Slice) -> Option<Decision> {
         let advice = sample.advice?;
-        if let Some(held) =
-            self.held.replace(sample.found()).filter(|held| sample.shows_another_path_than(held))
-        {
+        let held = self.held.take().filter(|held| sample.is_like(held));
+        let changed = held.filter(|held| sample.shows_another_path_than(held));
+        // The most that was moved stays, so that a slow decline shows, too.
+        let most = held.filter(|held| changed.is_none() && sample.ratio_to(held) < 1.0);
+        self.held = Some(most.unwrap_or_else(|| sample.found()));
+        if let Some(held) = changed {
             self.begin_again();
             if sample.law == Law::Bbr {
                 let again = (self.connections_at_first(), Law::Configured);

@@ -111,7 +111,7 @@ impl Sample {
         self.length += slice.length;
         self.is_incoming = diagnosis.is_incoming;
         self.queue += diagnosis.queue_share();
-        self.loss += if diagnosis.is_incoming { 0.0 } else { diagnosis.path.loss };
+        self.loss += diagnosis.loss_share();
         self.is_enough(slices_min).then(|| core::mem::take(self))
     }
 
@@ -154,10 +154,13 @@ impl Sample {
         self.bytes_per_second() / before.bytes_per_second.max(1.0)
     }
 
-    pub fn shows_another_path_than(&self, held: &Found) -> bool {
-        let ratio = self.ratio_to(held);
+    /// Of the same connections.
+    pub fn is_like(&self, held: &Found) -> bool {
         (self.connections, self.law) == (held.connections, held.law)
-            && !(1.0 / CHANGE..=CHANGE).contains(&ratio)
+    }
+
+    pub fn shows_another_path_than(&self, held: &Found) -> bool {
+        !(1.0 / CHANGE..=CHANGE).contains(&self.ratio_to(held))
     }
 }
 
