@@ -14,7 +14,7 @@ struct membership {
 	__u32 place;
 	/* The number of the group among those of this user in this network namespace; zero: no group. */
 	__u64 group;
-	/* All connections to the peer's host, whatever their number. */
+	/* All connections from the same local address to the peer's host, whatever their number. */
 	__u8 is_of_host;
 	/* enum mode, enum aggregate_law, enum sharing. */
 	__u8 mode;
@@ -541,6 +541,8 @@ static __always_inline void take(struct group *group, __u64 parts)
 {
 	bool has_been_there = group->window >= group->ssthresh;
 
+	if (parts == 0)
+		return;
 	group->window = less(group->window, parts);
 	if (has_been_there && group->window < group->ssthresh)
 		group->ssthresh = group->window;

@@ -214,8 +214,14 @@ static __always_inline void time_out(struct group *group, struct member *member,
 	if (group->mode == FAIR || group->mode == WEIGHT) {
 		member->cut += less(held, window);
 		take(group, less(held, window));
-		group->ssthresh = group->window;
+		if (held > window)
+			group->ssthresh = group->window;
 	} else if (!is_repeated && window < held && since(group->last_timeout_ns, now_ns) >= rtt_ns) {
+		/* What an undo restores, unless the loss before has noted it. */
+		if (member->cut == 0) {
+			group->ssthresh_before = group->ssthresh;
+			group->cubic_before = group->cubic;
+		}
 		member->cut += less(group->window, least);
 		/* Up to half of what was there, the window doubles in each round trip. */
 		group->window -= less(group->window, least);
@@ -376,7 +382,7 @@ static __always_inline void give_back(struct group *group, struct member *member
 	__u64 before = group->window, most = group->cubic.window_prior;
 
 	group->window += member->cut;
-	if (group->mode == WEIGHT)
+	if (group->mode == WEIGHT && member->cut > 0)
 		group->round_flows = less(group->round_flows, ONE);
 	if (group->mode == FAIR || group->mode == WEIGHT)
 		return;
@@ -405,7 +411,6 @@ static __u32 undo(struct sock *sk)
 		if (is_last && member->cut > 0) {
 			group->ssthresh = group->ssthresh_before;
 			group->cubic = group->cubic_before;
-			group->last_cut_ns = 0;
 		} else if (group->ssthresh < group->window) {
 			group->ssthresh = group->window;
 		}

@@ -49,7 +49,6 @@ impl Curve {
     }
 
     /// A rate that does not change.
-    #[cfg(test)]
     pub fn steady(bytes_per_second: f64, seconds: f64) -> Self {
         Self(vec![bytes_per_second * STEP_S; whole(seconds / STEP_S)])
     }

@@ -9,7 +9,7 @@ mod score;
 use anyhow::Context;
 use clap::Parser;
 use curve::Curve;
-use lab::{Folder, RunRecord, SeriesSummary, Summary};
+use lab::{Folder, Quantity, RunRecord, SeriesSummary, Summary};
 use score::{PathScore, Tuned};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -107,12 +107,25 @@ fn score(folders: &[Folder], path: &str, name: &str, part: Part) -> anyhow::Resu
 fn run(folder: &Folder, record: &RunRecord, (from, to): Part) -> anyhow::Result<Tuned> {
     let decisions = record.session.as_ref().map(|session| session.decisions.as_slice()).unwrap_or_default();
     let last = decisions.iter().rfind(|decision| decision.at_s < to);
+    let acknowledged = Curve::of(&folder.samples(record)?);
+    let curve = match completed_bytes_per_second(record) {
+        Some(rate) if to == f64::MAX => Curve::steady(rate, acknowledged.seconds()),
+        _ => acknowledged.part(from, to),
+    };
     Ok(Tuned {
         repetition: record.repetition,
-        curve: Curve::of(&folder.samples(record)?).part(from, to),
+        curve,
         connections: last.map(|decision| decision.connections),
         bbr: last.is_some_and(|decision| decision.bbr),
     })
+}
+
+/// What the disk completed over the whole run, if it has a limit of its own: of what the network acknowledged then, much may
+/// still wait in the target's memory.
+fn completed_bytes_per_second(record: &RunRecord) -> Option<f64> {
+    let disk = record.setup.get("scsi")?.get("disk")?;
+    disk.get("rate")?;
+    Some(record.measured.get(&Quantity::Throughput)? / 8.0)
 }
 
 fn table(paths: &[PathScore]) -> String {

@@ -142,6 +142,8 @@ pub fn name_group(socket: BorrowedFd<'_>, group: u64, terms: GroupTerms) -> Resu
 /// or if nobody can tell.
 #[must_use]
 pub fn has_group(socket: BorrowedFd<'_>) -> Option<bool> {
+    // Other versions have not told.
+    ours().map_to_read(GROUPS).ok().filter(|groups| groups.value_size() == layout::GROUP_BYTES)?;
     let memberships = ours().map(MEMBERSHIPS).ok()?;
     let membership = memberships.lookup(&socket.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()?;
     membership.map(|membership| layout::has_place(&membership))

@@ -136,14 +136,6 @@ impl Diagnosis {
         let (rtt_s, rtt_min_s) = (rtt.as_secs_f64(), self.path.rtt_min.as_secs_f64());
         if rtt_s > rtt_min_s { 1.0 - rtt_min_s / rtt_s } else { 0.0 }
     }
-
-    /// The part of the data that the path loses, from 0 to 1. Of data from the target it is an estimate: behind each lost
-    /// segment a window comes out of order, which under Reno has √(1.5 ÷ loss) segments (Mathis et al. 1997).
-    #[must_use]
-    pub fn loss_share(&self) -> f64 {
-        let PathEvidence { loss, out_of_order, .. } = self.path;
-        if self.is_incoming { out_of_order.powi(2) / 1.5 } else { loss }
-    }
 }
 
 /// What the kernel measured of all connections: of data to the target, except where the receiver is named.

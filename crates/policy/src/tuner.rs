@@ -6,6 +6,7 @@
 
 mod apt2010;
 mod choice;
+mod decline;
 mod experience;
 mod guided;
 mod rest;

@@ -224,6 +224,9 @@ impl Aggregate {
     /// Takes an amount out of the window. It does not grow again at once, neither to the slow start threshold, if it has been
     /// there, nor to what CUBIC had in mind.
     fn take(&mut self, segments: f64) {
+        if segments <= 0.0 {
+            return;
+        }
         let has_been_there = self.window >= self.ssthresh;
         self.window = (self.window - segments).max(0.0);
         if has_been_there {
@@ -234,12 +237,16 @@ impl Aggregate {
 
     /// As one flow, a group has a segment for each member after a timeout (RFC 3124), once per round trip. Returns what that
     /// cuts; `None` if it is too early.
-    fn time_out_as_one(&mut self, now: Instant) -> Option<f64> {
+    fn time_out_as_one(&mut self, is_noted: bool, now: Instant) -> Option<f64> {
         let since = self.last_timeout.map(|last| now.saturating_duration_since(last).as_secs_f64());
         if since.is_some_and(|since_s| since_s < self.srtt_s) {
             return None;
         }
         self.last_timeout = Some(now);
+        if !is_noted {
+            // What an undo restores; otherwise the loss before has noted it.
+            self.before = (self.ssthresh, self.cubic);
+        }
         let cut = (self.window - f64::from(self.members)).max(0.0);
         self.window -= cut;
         self.cubic.began = None;
@@ -255,7 +262,8 @@ impl Aggregate {
             Mode::Fair => self.window = restored,
             Mode::Weight(_) => {
                 self.window = restored;
-                self.round = self.round.map(|(began, lost)| (began, (lost - 1.0).max(0.0)));
+                let given_back = if cut > 0.0 { 1.0 } else { 0.0 };
+                self.round = self.round.map(|(began, lost)| (began, (lost - given_back).max(0.0)));
             }
             Mode::Single | Mode::Conservative => {
                 self.window = restored.min(self.cubic.window_prior.max(self.window));
@@ -428,10 +436,12 @@ impl Law for Member {
                     let lost = (held - window).max(0.0);
                     self.cut += lost;
                     group.take(lost);
-                    group.ssthresh = group.window;
+                    if lost > 0.0 {
+                        group.ssthresh = group.window;
+                    }
                 } else if flow.state != State::Loss
                     && window < held
-                    && let Some(cut) = group.time_out_as_one(flow.now)
+                    && let Some(cut) = group.time_out_as_one(self.cut > 0.0, flow.now)
                 {
                     self.cut += cut;
                     self.reductions = group.reductions;
@@ -463,7 +473,6 @@ impl Law for Member {
             group.give_back(self.cut);
             if is_last && self.cut > 0.0 {
                 (group.ssthresh, group.cubic) = group.before;
-                group.last_cut = None;
             } else {
                 group.ssthresh = group.ssthresh.max(group.window);
             }

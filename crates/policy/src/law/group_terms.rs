@@ -12,7 +12,7 @@ pub struct GroupTerms {
     pub law: AggregateLaw,
     /// Who has a share of it.
     pub sharing: Sharing,
-    /// All the user's connections to the same host are one group (paper 000), whatever number they have.
+    /// All the user's connections between the same two addresses are one group (paper 000), whatever number they have.
     pub is_of_host: bool,
     /// Under FAST: the segments that each connection keeps in the queue; `None`: 50.
     pub alpha: Option<u32>,

@@ -1,5 +1,6 @@
 //! A tuner that the diagnosis guides.
 
+use super::decline::Decline;
 use super::rest::Rest;
 use super::sample::{Advice, Sample};
 use super::{
@@ -55,8 +56,10 @@ pub struct Guided {
     stride: f64,
     /// Until BBR is tried again.
     bbr: Rest,
-    /// The most that a sample of these connections has shown since the path last changed.
+    /// What the last sample that needed no way back has shown.
     held: Option<Found>,
+    /// Of such samples. Connections of other laws than BBR are tried anew in any case.
+    decline: Decline,
     /// No sample is complete yet.
     is_first_sample: bool,
     /// What was found over this path before, until it is used, or this session has found something itself.
@@ -133,6 +136,7 @@ impl Guided {
             stride: 1.0,
             bbr: Rest::NONE,
             held: None,
+            decline: Decline::default(),
             is_first_sample: true,
             known: Some(terms.experience),
             found: terms.experience,
@@ -261,7 +265,9 @@ impl Guided {
         if !is_of_trial || sample.law != trial.law {
             return None;
         }
-        if is_late {
+        let is_full_of_others = sample.is_full() && before > self.terms.as_flows;
+        let is_plain = if trial.connections > before { ratio >= GAIN_MIN } else { is_full_of_others };
+        if is_late && !is_plain {
             let rest = if trial.connections > before { &mut self.up } else { &mut self.down };
             rest.lengthen(now);
             return Some(decision(now, sample, (before, sample.law), Reason::TooLate));
@@ -322,12 +328,10 @@ impl Guided {
     /// Another number of connections to try, if the slices of a sample agree that one may be better.
     fn try_another(&mut self, sample: &Sample, slice: &Slice) -> Option<Decision> {
         let advice = sample.advice?;
-        let held = self.held.take().filter(|held| sample.is_like(held));
-        let changed = held.filter(|held| sample.shows_another_path_than(held));
-        // The most that was moved stays, so that a slow decline shows, too.
-        let most = held.filter(|held| changed.is_none() && sample.ratio_to(held) < 1.0);
-        self.held = Some(most.unwrap_or_else(|| sample.found()));
-        if let Some(held) = changed {
+        let last = self.held.replace(sample.found());
+        let sudden = last.filter(|last| sample.is_like(last) && sample.shows_another_path_than(last));
+        let slow = self.decline.seen_in(sample).filter(|_| sample.law == Law::Bbr);
+        if let Some(held) = sudden.or(slow) {
             self.begin_again();
             if sample.law == Law::Bbr {
                 let again = (self.connections_at_first(), Law::Configured);
@@ -372,6 +376,7 @@ impl Guided {
     fn begin_again(&mut self) {
         (self.up, self.down, self.bbr) = (Rest::NONE, Rest::NONE, Rest::NONE);
         (self.enough, self.stride, self.full) = (None, 1.0, 0.0);
+        self.decline = Decline::default();
     }
 
     /// Those that brought nothing have been given up, but for some that turned out to be needed.

@@ -3,7 +3,7 @@
 use crate::random::Random;
 use crate::shared_cell::SharedCell;
 use policy::Tuner;
-use policy::tuner::{Decision, Guided, Law, Reason, Slice, Terms};
+use policy::tuner::{AS_FLOWS, Decision, Guided, Law, Reason, Slice, Terms};
 
 /// A tuner by its kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,10 @@ impl HostTuner {
         match self {
             Self::Fickle => Box::new(Fickle::new(connections, random.clone())),
             Self::Guided => {
-                Box::new(Guided::new(Terms { connections_max: CONNECTIONS_MAX, ..Terms::default() }))
+                // As few flows it begins with few connections, and has room to grow.
+                let as_flows = random.lock().between(1, AS_FLOWS);
+                let terms = Terms { connections_max: CONNECTIONS_MAX, as_flows, ..Terms::default() };
+                Box::new(Guided::new(terms))
             }
         }
     }
