@@ -90,10 +90,8 @@ fn assert_follows_its_law(experiment: &str, control: &str) -> RunOutcome {
     let (median, p99) = (measured(Quantity::LawError), measured(Quantity::LawErrorP99));
     assert!(measured(Quantity::Acknowledgements) > 500.0, "{control}: {:?}", outcome.measured);
     assert!(median <= 1.0 && p99 <= 1.0, "{control}: {median} and {p99} of what is allowed");
-    // The few losses of so short a run have no percentile.
-    let reduction = measured(Quantity::LawReductionError);
-    assert!(reduction <= 1.0, "{control}: after losses, {reduction} of what is allowed");
-    for quantity in [Quantity::LawGroupError, Quantity::LawGroupErrorP99] {
+    // The few losses of so short a run have no percentile; some runs have none, and some controls no groups.
+    for quantity in [Quantity::LawReductionError, Quantity::LawGroupError, Quantity::LawGroupErrorP99] {
         let error = outcome.measured.get(&quantity);
         assert!(
             error.is_none_or(|error| *error <= 1.0),
