@@ -16,30 +16,27 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use world::{link, topology};
 
-/// A path with losses, at a rate that any machine keeps up with.
+/// The window of each control beside that of its law.
 const EXPERIMENT: &str = r#"
 title = "A law"
 about = "The window of each control beside that of its law."
 
 [setup]
-rtt = "20ms"
 segments = "single"
 congestion_control = "CONTROL"
 compare_law = true
+"#;
+
+/// A path with losses, at a rate that any machine keeps up with.
+const LOSSES: &str = r#"
+rtt = "20ms"
 link = { rate = "20Mbit", queue = "1bdp", loss = { random = "0.3%" } }
 streams = { count = 4, measured = "2s" }
 "#;
 
 /// One with a window of hundreds of segments, where the laws for such windows are not Reno's.
 const LARGE_WINDOW: &str = r#"
-title = "A law, and a large window"
-about = "The window of each control beside that of its law."
-
-[setup]
 rtt = "80ms"
-segments = "single"
-congestion_control = "CONTROL"
-compare_law = true
 link = { rate = "40Mbit", queue = "1bdp" }
 streams = { count = 1, measured = "2s" }
 "#;
@@ -75,15 +72,16 @@ impl Drop for Loaded {
     }
 }
 
-fn run(experiment: &str, control: &str) -> RunOutcome {
-    let experiment = Experiment::parse(&experiment.replace("CONTROL", control)).unwrap();
+fn run(path: &str, control: &str) -> RunOutcome {
+    let experiment = EXPERIMENT.replace("CONTROL", control) + path;
+    let experiment = Experiment::parse(&experiment).unwrap();
     let plan = experiment.plan(Form::Full).unwrap();
     execute(&plan.cells[0].setup, 7).unwrap()
 }
 
 /// Nothing is missing, and the window is where the law has it.
-fn assert_follows_its_law(experiment: &str, control: &str) -> RunOutcome {
-    let outcome = run(experiment, control);
+fn assert_follows_its_law(path: &str, control: &str) -> RunOutcome {
+    let outcome = run(path, control);
     let of_law = |reason: &&String| !reason.contains("relay") && !reason.contains("frame");
     assert_eq!(outcome.reasons.iter().find(of_law), None, "{control}");
     let measured = |quantity| outcome.measured.get(&quantity).copied().unwrap_or(f64::NAN);
@@ -105,7 +103,7 @@ fn assert_follows_its_law(experiment: &str, control: &str) -> RunOutcome {
 fn each_control_follows_its_law_over_a_path_with_losses() {
     let Some(_loaded) = Loaded::all() else { return };
     for control in Control::ALL {
-        assert_follows_its_law(EXPERIMENT, control.name());
+        assert_follows_its_law(LOSSES, control.name());
     }
     for control in [Control::Bic, Control::Fast, Control::Hstcp, Control::Htcp, Control::Scalable] {
         assert_follows_its_law(LARGE_WINDOW, control.name());
@@ -116,7 +114,7 @@ fn each_control_follows_its_law_over_a_path_with_losses() {
 fn a_group_follows_its_law_in_each_mode_and_its_members_have_equal_shares() {
     let Some(_loaded) = Loaded::all() else { return };
     for terms in ["single", "conservative", "weight=2", "equal", "cubic", "single,cubic"] {
-        let outcome = assert_follows_its_law(EXPERIMENT, &format!("rw_fair:{terms}"));
+        let outcome = assert_follows_its_law(LOSSES, &format!("rw_fair:{terms}"));
         let fairness = outcome.measured[&Quantity::Fairness];
         assert!(fairness > 0.9, "{terms}: {fairness}");
     }
@@ -125,7 +123,7 @@ fn a_group_follows_its_law_in_each_mode_and_its_members_have_equal_shares() {
 #[test]
 fn what_cannot_be_recorded_is_invalid() {
     let Some(_loaded) = Loaded::all() else { return };
-    let outcome = run(EXPERIMENT, "cubic");
+    let outcome = run(LOSSES, "cubic");
     assert!(outcome.reasons.contains(&"cubic has no model here".to_owned()), "{:?}", outcome.reasons);
 }
 

@@ -29,6 +29,5 @@ pub use tgt::Tgt;
 
 use std::time::Duration;
 
-/// How long a program may take before a test calls it stuck: ten times what the slowest takes on a slow machine, and longer
-/// than an initiator waits for a target that does not answer, which is two minutes.
-pub const PATIENCE: Duration = Duration::from_secs(300);
+/// How long a program may take before a test calls it stuck: ten times what the slowest takes on a slow machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,9 +1,10 @@
 //! LIO, Linux's own target, in the machine, and our initiator, outside.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use ropewalk_interop::{Cut, Image, Relay, Way, assert_same, free_port, ropewalk};
-use ropewalk_machines::{LISTEN, LISTEN_PORT, Machine, let_go};
+use ropewalk_interop::{Cut, Image, Program, Relay, Way, assert_same, binary, free_port, ropewalk};
+use ropewalk_machines::{LISTEN, LISTEN_PORT, Machine, PATIENCE, let_go};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Command;
 
 const TARGET: &str = "iqn.2026-11.org.example:lio";
 
@@ -68,7 +69,9 @@ fn there_and_back(address: SocketAddr, lun: u16) {
     let url = format!("iscsi://{address}/{TARGET}/{lun}");
     let options = ["--connections=4", "--sessions=1", "--overwrite", "--verify=full"];
     for ends in [[image.name(), &url], [&url, &back]] {
-        let (status, said) = ropewalk(["copy"].into_iter().chain(ends).chain(options)).unwrap();
+        let mut copy = Command::new(binary().unwrap());
+        // The machine at the other end is emulated.
+        let (status, said) = Program::run(copy.arg("copy").args(ends).args(options), PATIENCE).unwrap();
         assert!(status.success(), "{ends:?}: {said:#?}");
     }
     std::fs::File::options().write(true).open(&back).unwrap().set_len(48 << 20).unwrap();

@@ -121,29 +121,12 @@ impl Client {
     ) -> io::Result<()> {
         let runtime = Handle::current();
         loop {
-            let slot = tokio::select! {
-                biased;
-                slot = Arc::clone(&self.slots).acquire_owned() => slot.map_err(io::Error::other)?,
-                () = stopped(&mut stop) => return Ok(()),
+            let asked = tokio::select! {
+                asked = self.next(reader) => asked?,
+                () = stopped(&mut stop) => None,
             };
-            let mut header = [0; REQUEST_BYTES];
-            tokio::select! {
-                read = reader.read_exact(&mut header) => match read {
-                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-                    read => read.map(|_| ())?,
-                },
-                () = stopped(&mut stop) => return Ok(()),
-            }
-            let request = Request::parse(&header).ok_or_else(|| broken("no request where one belongs"))?;
+            let Some((request, payload, slot)) = asked else { return Ok(()) };
             let command = request.command();
-            if command == Ok(Command::Disconnect) {
-                return Ok(());
-            }
-            let payload = tokio::select! {
-                biased;
-                payload = self.payload(&request, reader) => payload?,
-                () = stopped(&mut stop) => return Ok(()),
-            };
             let (disk, agreed, replies) = (self.disk.clone(), self.agreed, self.replies.clone());
             start(&runtime, async move {
                 let result = match command {
@@ -154,6 +137,25 @@ impl Client {
                 let _ = replies.send((Reply::new(agreed, request.cookie, result), slot));
             });
         }
+    }
+
+    /// The next request, its data, and its place among the client's requests; `None` if the client leaves.
+    async fn next(
+        &self,
+        reader: &mut BufReader<impl AsyncRead + Unpin>,
+    ) -> io::Result<Option<(Request, Option<Payload>, OwnedSemaphorePermit)>> {
+        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(io::Error::other)?;
+        let mut header = [0; REQUEST_BYTES];
+        match reader.read_exact(&mut header).await {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        };
+        let request = Request::parse(&header).ok_or_else(|| broken("no request where one belongs"))?;
+        if request.command() == Ok(Command::Disconnect) {
+            return Ok(None);
+        }
+        let payload = self.payload(&request, reader).await?;
+        Ok(Some((request, payload, slot)))
     }
 
     /// The data that follows a request.

@@ -9,7 +9,7 @@ use {
     requirement::{Need, skip},
     std::fs::{self, Permissions},
     std::os::unix::fs::PermissionsExt as _,
-    std::process::{Command, Stdio},
+    std::process::{Child, Command, Stdio},
     std::sync::MutexGuard,
 };
 
@@ -78,6 +78,15 @@ fn the_congestion_control_of_a_url_counts_more_than_that_of_the_option() {
 fn groups() -> Vec<Value> {
     let status = run(&["cc", "status", "--json"]).expect(0).json_lines().remove(0);
     status["groups"].as_array().unwrap().clone()
+}
+
+/// Waits until there is such a group, which must be while these copies run.
+#[cfg(feature = "bpf")]
+fn await_group<'a>(copies: impl IntoIterator<Item = &'a mut Child>, is_it: impl Fn(&Value) -> bool) {
+    let mut copies: Vec<_> = copies.into_iter().collect();
+    while !groups().iter().any(&is_it) {
+        assert!(copies.iter_mut().all(|copy| copy.try_wait().unwrap().is_none()), "{:?}", groups());
+    }
 }
 
 /// What one test loads, another would find.
@@ -177,9 +186,7 @@ fn a_user_without_rights_has_groups_of_its_own_under_what_root_has_loaded() {
         &server.url(0),
     ]);
     let mut copy = copy.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    while !groups().iter().any(|group| group["user"] == 65534 && group["connections"] == 2) {
-        assert!(copy.try_wait().unwrap().is_none(), "{:?}", groups());
-    }
+    await_group([&mut copy], |group| group["user"] == 65534 && group["connections"] == 2);
     let copied = copy.wait_with_output().unwrap();
     let told = String::from_utf8(copied.stderr).unwrap();
     assert!(copied.status.success() && !told.contains("instead of rw_fair"), "{told}");
@@ -195,9 +202,8 @@ fn both_ends_of_a_session_have_groups_and_go_on_when_the_control_is_unloaded() {
     let (disk, url) = (folder.write("disk", &noise(8 * MIB)), server.url(0));
     let copy = ["copy", "--bwlimit", "4M", "--congestion", "rw_fair:weight=2", &disk, &url];
     let mut copy = ropewalk(&copy).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let has = |terms: &str| groups().iter().any(|group| group["terms"] == terms);
-    while !(has("weight=2") && has("single,cubic")) {
-        assert!(copy.try_wait().unwrap().is_none(), "{:?}", groups());
+    for terms in ["weight=2", "single,cubic"] {
+        await_group([&mut copy], |group| group["terms"] == terms);
     }
     drop(loaded);
     assert!(copy.wait().unwrap().success());
@@ -211,7 +217,7 @@ fn connections_to_one_host_share_a_group_whatever_their_sessions() {
     let Some(_loaded) = Loaded::all() else { return };
     let (server, folder) = (Server::with_luns(&["0=ram:8MiB", "1=ram:8MiB"]), Folder::new());
     let disk = folder.write("disk", &noise(8 * MIB));
-    let copies = [0, 1].map(|lun| {
+    let mut copies = [0, 1].map(|lun| {
         let copy = [
             "copy",
             "--bwlimit",
@@ -225,9 +231,6 @@ fn connections_to_one_host_share_a_group_whatever_their_sessions() {
         ];
         ropewalk(&copy).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     });
-    let mut copies = copies;
-    while !groups().iter().any(|group| group["terms"] == "host" && group["connections"] == 4) {
-        assert!(copies.iter_mut().all(|copy| copy.try_wait().unwrap().is_none()), "{:?}", groups());
-    }
+    await_group(&mut copies, |group| group["terms"] == "host" && group["connections"] == 4);
     copies.iter_mut().for_each(|copy| assert!(copy.wait().unwrap().success()));
 }

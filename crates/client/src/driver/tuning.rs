@@ -137,12 +137,8 @@ impl Driver {
 
     /// Whether a further connection is to be made now. It then logs in, until [`Self::grown`].
     pub fn grow(&mut self) -> Growth {
-        let Some(pause) = self.tuning.tuner.as_ref().map(|tuner| tuner.login_pause()) else {
-            return Growth::Over;
-        };
-        if self.closing {
-            return Growth::Over;
-        }
+        let Some(tuner) = self.tuning.tuner.as_ref().filter(|_| !self.closing) else { return Growth::Over };
+        let pause = tuner.login_pause();
         let is_connecting = self.paths.iter().any(|path| path.state == PathState::Connecting);
         if is_connecting || !self.tuning.is_growing || self.working_lanes().count() >= self.tuning.wanted {
             return Growth::None;

@@ -184,8 +184,12 @@ impl Aggregate {
             Mode::Conservative => 2.0,
             Mode::Fair | Mode::Weight(_) => 0.0,
         };
-        let since = self.last_cut.map(|last| now.saturating_duration_since(last).as_secs_f64());
-        since.is_some_and(|since_s| since_s < round_trips * self.srtt_s)
+        self.last_cut.is_some_and(|last| self.is_within(round_trips, last, now))
+    }
+
+    /// Whether fewer than so many round trips have passed.
+    fn is_within(&self, round_trips: f64, then: Instant, now: Instant) -> bool {
+        now.saturating_duration_since(then).as_secs_f64() < round_trips * self.srtt_s
     }
 
     /// The segments that a loss of a member with this share cuts.
@@ -202,8 +206,8 @@ impl Aggregate {
 
     /// As so many flows, each loses once per round trip, however many members an event hits: one, or what is left of one.
     fn losing_flow(&mut self, now: Instant) -> f64 {
-        let is_recent = |began: Instant| now.saturating_duration_since(began).as_secs_f64() < self.srtt_s;
-        let (began, lost) = self.round.filter(|(began, _)| is_recent(*began)).unwrap_or((now, 0.0));
+        let recent = self.round.filter(|(began, _)| self.is_within(1.0, *began, now));
+        let (began, lost) = recent.unwrap_or((now, 0.0));
         let losing = (self.flows() - lost).clamp(0.0, 1.0);
         self.round = Some((began, lost + losing));
         losing
@@ -238,8 +242,7 @@ impl Aggregate {
     /// As one flow, a group has a segment for each member after a timeout (RFC 3124), once per round trip. Returns what that
     /// cuts; `None` if it is too early.
     fn time_out_as_one(&mut self, is_noted: bool, now: Instant) -> Option<f64> {
-        let since = self.last_timeout.map(|last| now.saturating_duration_since(last).as_secs_f64());
-        if since.is_some_and(|since_s| since_s < self.srtt_s) {
+        if self.last_timeout.is_some_and(|last| self.is_within(1.0, last, now)) {
             return None;
         }
         self.last_timeout = Some(now);

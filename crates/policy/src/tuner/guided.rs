@@ -253,11 +253,12 @@ impl Guided {
         if trial.law != trial.before.law {
             return Some(self.judge_bbr(ratio, trial, sample, is_late, now));
         }
-        if trial.connections > before && sample.connections <= before {
+        let is_of_more = trial.connections > before;
+        if is_of_more && sample.connections <= before {
             self.up.lengthen(now);
             return Some(decision(now, sample, (before, sample.law), Reason::NoneCame));
         }
-        let is_of_trial = match trial.connections > before {
+        let is_of_trial = match is_of_more {
             // Some may not have come.
             true => sample.connections <= trial.connections,
             false => sample.connections == trial.connections,
@@ -266,9 +267,9 @@ impl Guided {
             return None;
         }
         let is_full_of_others = sample.is_full() && before > self.terms.as_flows;
-        let is_plain = if trial.connections > before { ratio >= GAIN_MIN } else { is_full_of_others };
+        let is_plain = if is_of_more { ratio >= GAIN_MIN } else { is_full_of_others };
         if is_late && !is_plain {
-            let rest = if trial.connections > before { &mut self.up } else { &mut self.down };
+            let rest = if is_of_more { &mut self.up } else { &mut self.down };
             rest.lengthen(now);
             return Some(decision(now, sample, (before, sample.law), Reason::TooLate));
         }
