@@ -6,6 +6,18 @@
 #pragma once
 #include "congestion.h"
 
+/* How a group behaves. */
+struct terms {
+	/* All connections from the same local address to the peer's host are in it, whatever their number. */
+	__u8 is_of_host;
+	/* enum mode, enum aggregate_law, enum sharing. */
+	__u8 mode;
+	__u8 law;
+	__u8 sharing;
+	/* The flows as which the group behaves, in parts, if the mode is WEIGHT. */
+	__u32 weight;
+};
+
 /* What the owner of a socket wants of its group. Whoever has the socket may change it at any time, and any user may write
  * to the map: the lock is there because a map with one cannot be frozen (BPF_MAP_FREEZE) against the others. */
 struct membership {
@@ -14,14 +26,7 @@ struct membership {
 	__u32 place;
 	/* The number of the group among those of this user in this network namespace; zero: no group. */
 	__u64 group;
-	/* All connections from the same local address to the peer's host, whatever their number. */
-	__u8 is_of_host;
-	/* enum mode, enum aggregate_law, enum sharing. */
-	__u8 mode;
-	__u8 law;
-	__u8 sharing;
-	/* The flows as which the group behaves, in parts, if the mode is WEIGHT. */
-	__u32 weight;
+	struct terms terms;
 	/* The segments that each connection under FAST keeps in the queue; zero: the usual number. */
 	__u32 alpha;
 };
@@ -44,11 +49,16 @@ struct {
 
 enum control { CONTROL_FAIR, CONTROL_FAST };
 
+/* An IPv6 address, or an IPv4 address as one (RFC 4291 §2.5.5.2). */
+struct address {
+	__u32 words[4];
+};
+
 /* User, namespace and local address are the socket's own, so that nobody can join a group of somebody else, and
  * connections over different interfaces do not share one. */
 struct group_key {
 	__u64 group;
-	__u64 local_address;
+	struct address local;
 	__u32 user;
 	__u32 namespace_inode;
 	__u32 control;
@@ -111,11 +121,7 @@ struct group {
 	__u32 min_rtt_us;
 	/* Reductions of the window so far. */
 	__u32 generation;
-	__u32 weight;
-	__u8 mode;
-	__u8 law;
-	__u8 sharing;
-	__u8 unused;
+	struct terms terms;
 	/* For people. */
 	__u32 losses;
 	__u32 timeouts;
@@ -125,6 +131,7 @@ struct group {
 	/* Members that left because their path is another one. */
 	__u32 split;
 	__u32 peer_port;
+	struct address peer;
 };
 
 #define GROUPS 1024
@@ -135,6 +142,24 @@ struct {
 	__type(key, __u32);
 	__type(value, struct group);
 } groups SEC(".maps");
+
+/* What the administrator wants of a group, whatever its members' owners want. */
+struct order {
+	/* Its number; zero: there is no order. */
+	__u64 group;
+	struct terms terms;
+};
+
+/* That of the group in each place. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, GROUPS);
+	__type(key, __u32);
+	__type(value, struct order);
+} orders SEC(".maps");
+
+/* User space has them in this size (congestion/src/layout.rs). */
+_Static_assert(sizeof(struct membership) == 32 && sizeof(struct group) == 344 && sizeof(struct order) == 16, "other sizes");
 
 /* A connection's state in its group. */
 struct member {
@@ -154,7 +179,7 @@ struct member {
 	__u64 group_delivered;
 	/* Epochs since one of its round trips was like the others'. */
 	__u32 apart;
-	/* What its owner wanted of the group when that was last taken over. */
+	/* The terms that the group took over when this member last saw other ones. */
 	__u32 terms;
 	/* For the recorder: the group as this member last changed it. */
 	__u32 change;
@@ -189,39 +214,45 @@ static __always_inline __u64 less(__u64 from, __u64 amount)
 	return from > amount ? from - amount : 0;
 }
 
-static __always_inline __u64 hashed(const struct group_key *key)
-{
-	__u64 hash = key->group ^ ((__u64)key->user << 32 | key->namespace_inode) ^ (__u64)key->control << 56;
-
-	hash = (hash ^ key->local_address) * 0x9e3779b97f4a7c15ull ^ key->is_of_host;
-	hash *= 0x9e3779b97f4a7c15ull;
-	return hash ^ hash >> 29;
-}
-
 #define AF_INET6 10
 
+static __always_inline struct address address_of(struct sock *sk, const struct in6_addr *address, __be32 ipv4)
+{
+	struct address mapped = { { 0, 0, bpf_htonl(0xffff), ipv4 } };
+
+	if (sk->__sk_common.skc_family == AF_INET6)
+		for (int i = 0; i < 4; i++)
+			mapped.words[i] = address->in6_u.u6_addr32[i];
+	return mapped;
+}
+
+static __always_inline struct address peer_address_of(struct sock *sk)
+{
+	return address_of(sk, &sk->__sk_common.skc_v6_daddr, sk->__sk_common.skc_daddr);
+}
+
+static __always_inline struct address local_address_of(struct sock *sk)
+{
+	return address_of(sk, &sk->__sk_common.skc_v6_rcv_saddr, sk->__sk_common.skc_rcv_saddr);
+}
+
 /* An address as a number. */
-static __always_inline __u64 number_of(const struct in6_addr *address)
+static __always_inline __u64 number_of(const struct address *address)
 {
 	__u64 number = 0;
 
 	for (int i = 0; i < 4; i++)
-		number = number * 0x100000001b3ull + address->in6_u.u6_addr32[i];
+		number = number * 0x100000001b3ull + address->words[i];
 	return number;
 }
 
-static __always_inline __u64 peer_address_of(struct sock *sk)
+static __always_inline __u64 hashed(const struct group_key *key)
 {
-	if (sk->__sk_common.skc_family != AF_INET6)
-		return sk->__sk_common.skc_daddr;
-	return number_of(&sk->__sk_common.skc_v6_daddr);
-}
+	__u64 hash = key->group ^ ((__u64)key->user << 32 | key->namespace_inode) ^ (__u64)key->control << 56;
 
-static __always_inline __u64 local_address_of(struct sock *sk)
-{
-	if (sk->__sk_common.skc_family != AF_INET6)
-		return sk->__sk_common.skc_rcv_saddr;
-	return number_of(&sk->__sk_common.skc_v6_rcv_saddr);
+	hash = (hash ^ number_of(&key->local)) * 0x9e3779b97f4a7c15ull ^ key->is_of_host;
+	hash *= 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
 }
 
 /* Callers of the following functions hold the group's lock. */
@@ -257,7 +288,8 @@ static __always_inline void advance_epoch(struct group *group, __u64 now_ns)
 /* A member sends or is acknowledged. */
 static __always_inline void mark_active(struct group *group, struct member *member, __u64 now_ns)
 {
-	group->last_active_ns = now_ns;
+	if (now_ns > group->last_active_ns)
+		group->last_active_ns = now_ns;
 	if (member->frozen > 0 || member->epoch == group->epoch)
 		return;
 	member->epoch = group->epoch;
@@ -269,7 +301,7 @@ static __always_inline __u32 sharers_of(const struct group *group)
 {
 	__u32 others = less(group->members, group->frozen_members);
 
-	if (group->sharing == BY_ACTIVITY)
+	if (group->terms.sharing == BY_ACTIVITY)
 		others = at_most(others, at_least(group->seen, group->seen_before));
 	return at_least(1, others);
 }
@@ -393,28 +425,41 @@ static __always_inline bool is_on_another_path(const struct group *group, const 
 	return member->apart >= APART_EPOCHS || has_other_losses(group, member);
 }
 
+static __always_inline bool is_same_address(const struct address *a, const struct address *b)
+{
+	return a->words[0] == b->words[0] && a->words[1] == b->words[1] && a->words[2] == b->words[2] &&
+	       a->words[3] == b->words[3];
+}
+
 static __always_inline bool is_same(const struct group_key *a, const struct group_key *b)
 {
 	return a->group == b->group && a->user == b->user && a->namespace_inode == b->namespace_inode &&
-	       a->control == b->control && a->local_address == b->local_address && a->is_of_host == b->is_of_host;
+	       a->control == b->control && a->is_of_host == b->is_of_host && is_same_address(&a->local, &b->local);
 }
 
 /* All terms of a group in one number. */
-static __always_inline __u32 terms_of(const struct membership *wanted)
+static __always_inline __u32 number_of_terms(const struct terms *terms)
 {
-	return wanted->weight << 6 | wanted->sharing << 4 | wanted->law << 3 | wanted->mode;
+	return terms->weight << 6 | terms->sharing << 4 | terms->law << 3 | terms->mode;
 }
 
-static __always_inline void set_terms(struct group *group, const struct membership *wanted)
+/* How a group is to behave: as the administrator orders, or else as the owner of a member wants. */
+static __always_inline struct terms terms_for(const struct group *group, const struct membership *wanted,
+					      const struct order *order)
 {
-	group->mode = wanted->mode;
-	group->law = wanted->law;
-	group->sharing = wanted->sharing;
-	group->weight = wanted->weight;
+	return order && order->group != 0 && order->group == group->key.group ? order->terms : wanted->terms;
+}
+
+static __always_inline struct order *order_at(__u32 place)
+{
+	__u32 index = place - 1;
+
+	return bpf_map_lookup_elem(&orders, &index);
 }
 
 /* Gives a free block to a group, which begins with its first member. */
-static __always_inline void start_group(struct group *group, const struct group_key *key, struct sock *sk, __u64 now_ns)
+static __always_inline void start_group(struct group *group, const struct group_key *key, const struct address *peer,
+					struct sock *sk, __u64 now_ns)
 {
 	struct tcp_sock *tcp = tcp_of(sk);
 
@@ -423,6 +468,7 @@ static __always_inline void start_group(struct group *group, const struct group_
 	group->ssthresh = (__u64)tcp->snd_ssthresh * ONE;
 	group->frozen = 0;
 	group->epoch_began_ns = now_ns;
+	group->last_active_ns = now_ns;
 	group->epoch = 1;
 	group->seen = 0;
 	group->seen_before = 0;
@@ -450,6 +496,7 @@ static __always_inline void start_group(struct group *group, const struct group_
 	group->raised = 0;
 	group->split = 0;
 	group->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	group->peer = *peer;
 }
 
 /* Makes the socket a member of the group that its owner named, or of none if no block is free. */
@@ -460,34 +507,41 @@ static __always_inline void join(struct sock *sk, enum control control)
 	__u32 window = tcp_of(sk)->snd_cwnd * ONE, place = 0;
 	bool is_repairing = ca_state_of(sk) > TCP_CA_DISORDER;
 	__u64 now_ns = now_of(sk);
+	struct address peer = peer_address_of(sk);
 	struct group_key key;
 	struct group *group;
+	struct order *order;
+	struct terms terms;
 	__u64 first;
 
-	if (!wanted || (wanted->group == 0 && !wanted->is_of_host))
+	if (!wanted || (wanted->group == 0 && !wanted->terms.is_of_host))
 		return;
-	key.group = wanted->is_of_host ? peer_address_of(sk) : wanted->group;
-	key.local_address = local_address_of(sk);
+	key.group = wanted->terms.is_of_host ? number_of(&peer) : wanted->group;
+	key.local = local_address_of(sk);
 	key.user = sk->sk_uid.val;
 	key.namespace_inode = sk->__sk_common.skc_net.net->ns.inum;
 	key.control = control;
-	key.is_of_host = wanted->is_of_host;
+	key.is_of_host = wanted->terms.is_of_host;
 	first = hashed(&key);
 	/* First the group itself, wherever it is; then a free block. */
 	for (__u32 attempt = 0; attempt < 2 * PLACES && place == 0; attempt++) {
 		__u32 index = (first + attempt % PLACES) % GROUPS;
 		bool is_mine, is_free;
 
-		group = bpf_map_lookup_elem(&groups, &index);
-		if (!group)
+		group = group_at(index + 1);
+		order = order_at(index + 1);
+		if (!group || !order)
 			return;
 		bpf_spin_lock(&group->lock);
 		is_mine = group->members > 0 && is_same(&group->key, &key);
 		is_free = group->members == 0 && attempt >= PLACES;
 		if (is_mine || is_free) {
-			if (is_free)
-				start_group(group, &key, sk, now_ns);
-			set_terms(group, wanted);
+			if (is_free) {
+				start_group(group, &key, &peer, sk, now_ns);
+				order->group = 0;
+			}
+			terms = terms_for(group, wanted, order);
+			group->terms = terms;
 			/* The first brings its window, and so does one that repairs losses. The others have a share. Under
 			 * FAST, each has a window of its own. */
 			if (is_free || is_repairing)
@@ -500,32 +554,35 @@ static __always_inline void join(struct sock *sk, enum control control)
 			member->group_losses = group->losses;
 			member->group_delivered = group->delivered;
 			end_change(group, member);
+			member->terms = number_of_terms(&terms);
 			place = index + 1;
 		}
 		bpf_spin_unlock(&group->lock);
 	}
 	member->place = place;
-	member->terms = terms_of(wanted);
 	wanted->place = place;
 	/* No acknowledgements space out what a new share allows. */
 	if (place != 0 && sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 }
 
-/* Takes over what the owner of a member has changed. Members whose owners want different things do not take turns. */
+/* Takes over the terms that the administrator or the owner of a member has changed. Members whose owners want different things do not
+ * take turns. */
 static __always_inline void renew_terms(struct sock *sk, struct group *group)
 {
 	struct membership *wanted = bpf_sk_storage_get(&memberships, sk, 0, 0);
 	struct member *member = member_of(sk);
+	struct terms terms;
 
 	if (!wanted)
 		return;
 	wanted->place = member->place;
-	if (terms_of(wanted) == member->terms)
+	terms = terms_for(group, wanted, order_at(member->place));
+	if (number_of_terms(&terms) == member->terms)
 		return;
-	member->terms = terms_of(wanted);
+	member->terms = number_of_terms(&terms);
 	bpf_spin_lock(&group->lock);
-	set_terms(group, wanted);
+	group->terms = terms;
 	bpf_spin_unlock(&group->lock);
 }
 
@@ -561,7 +618,7 @@ static __always_inline void leave(struct sock *sk, bool is_split)
 	if (!group)
 		return;
 	bpf_spin_lock(&group->lock);
-	is_taking = group->mode == FAIR || is_split;
+	is_taking = group->terms.mode == FAIR || is_split;
 	advance_epoch(group, now_ns);
 	if (is_taking && member->frozen > 0)
 		take(group, member->frozen);

@@ -147,6 +147,8 @@ struct tcp_sock {
 	__u32 snd_nxt;
 	__u32 mss_cache;
 	__u32 delivered;
+	/* When the kernel last handled a segment, sent data or ran a timer, in microseconds. */
+	__u64 tcp_mstamp;
 	struct minmax rtt_min;
 };
 

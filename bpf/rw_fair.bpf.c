@@ -16,16 +16,16 @@ static __always_inline __u64 flows_of(const struct group *group)
 {
 	__u64 sending = active_of(group) * (__u64)ONE;
 
-	if (group->mode == SINGLE)
+	if (group->terms.mode == SINGLE)
 		return ONE;
-	if (group->mode == WEIGHT && group->weight >= ONE && group->weight < sending)
-		return group->weight;
+	if (group->terms.mode == WEIGHT && group->terms.weight >= ONE && group->terms.weight < sending)
+		return group->terms.weight;
 	return sending;
 }
 
 static __always_inline __u32 remains(const struct group *group)
 {
-	return group->law == AGGREGATE_CUBIC ? CUBIC_REMAINS : RENO_REMAINS;
+	return group->terms.law == AGGREGATE_CUBIC ? CUBIC_REMAINS : RENO_REMAINS;
 }
 
 /* So much for each window: what the division leaves is counted the next time, so that large windows grow as well. */
@@ -97,9 +97,9 @@ static __always_inline bool is_held(const struct group *group, __u64 now_ns)
 {
 	__u64 rtt_ns = rtt_ns_of(group), since_ns = since(group->last_cut_ns, now_ns);
 
-	if (group->mode == SINGLE)
+	if (group->terms.mode == SINGLE)
 		return since_ns < rtt_ns;
-	return group->mode == CONSERVATIVE && since_ns < 2 * rtt_ns;
+	return group->terms.mode == CONSERVATIVE && since_ns < 2 * rtt_ns;
 }
 
 /* RFC 8699 §5.3.2 changes nothing for two round trips after a reduction. */
@@ -107,13 +107,13 @@ static __always_inline void grow_aggregate(struct group *group, __u32 acked, __u
 {
 	__u64 parts = (__u64)acked * ONE;
 
-	if (group->mode == CONSERVATIVE && is_held(group, now_ns))
+	if (group->terms.mode == CONSERVATIVE && is_held(group, now_ns))
 		return;
 	if (group->window < group->ssthresh) {
 		group->window += parts < group->ssthresh - group->window ? parts : group->ssthresh - group->window;
 		return;
 	}
-	if (group->law == AGGREGATE_CUBIC)
+	if (group->terms.law == AGGREGATE_CUBIC)
 		grow_as_cubic(group, acked, now_ns);
 	else
 		group->window += per_window(parts * flows_of(group), group->window, &group->left_over);
@@ -143,7 +143,7 @@ static __always_inline __u64 cut_of(struct group *group, __u64 share, __u64 now_
 
 	if (is_held(group, now_ns))
 		return 0;
-	switch (group->mode) {
+	switch (group->terms.mode) {
 	case FAIR:
 		/* The member keeps whole segments. */
 		window = at_least(WINDOW_MIN, share * remains(group) / TENTHS / ONE);
@@ -194,7 +194,7 @@ static __u32 after_loss(struct sock *sk)
 		reduce(group, cut, now_ns);
 	member->cut = cut;
 	member->generation = group->generation;
-	window = group->mode == FAIR ? less(share, cut) / ONE : share_of(group);
+	window = group->terms.mode == FAIR ? less(share, cut) / ONE : share_of(group);
 	window = at_least(WINDOW_MIN, at_most(share / ONE, window));
 	freeze(group, member, (__u64)window * ONE);
 	end_change(group, member);
@@ -211,7 +211,7 @@ static __always_inline void time_out(struct group *group, struct member *member,
 	__u64 rtt_ns = rtt_ns_of(group), least = (__u64)group->members * ONE;
 
 	group->timeouts++;
-	if (group->mode == FAIR || group->mode == WEIGHT) {
+	if (group->terms.mode == FAIR || group->terms.mode == WEIGHT) {
 		member->cut += less(held, window);
 		take(group, less(held, window));
 		if (held > window)
@@ -301,7 +301,7 @@ static void acknowledged(struct sock *sk, const struct ack_sample *sample)
 {
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
-	bool is_counted = is_window_used(sk) && member->frozen == 0, is_new_epoch, is_split;
+	bool is_used = is_window_used(sk), is_new_epoch, is_counted, is_split;
 	__u32 acked = sample->pkts_acked, share;
 	__s32 rtt_us = sample->rtt_us;
 	__u64 now_ns = now_of(sk);
@@ -311,13 +311,14 @@ static void acknowledged(struct sock *sk, const struct ack_sample *sample)
 	member->delivered += acked;
 	bpf_spin_lock(&group->lock);
 	advance_epoch(group, now_ns);
-	is_new_epoch = is_counted && member->epoch != group->epoch;
+	is_new_epoch = member->frozen == 0 && member->epoch != group->epoch;
+	is_counted = is_new_epoch && is_used;
 	mark_active(group, member, now_ns);
 	group->delivered += acked;
 	measure(group, rtt_us, now_ns);
-	member->apart += is_new_epoch;
+	member->apart += is_counted;
 	compare_rtt(group, member, rtt_us);
-	is_split = is_new_epoch && is_on_another_path(group, member);
+	is_split = is_counted && is_on_another_path(group, member);
 	share = share_of(group);
 	end_change(group, member);
 	bpf_spin_unlock(&group->lock);
@@ -356,6 +357,7 @@ static void event(struct sock *sk, enum tcp_ca_event event)
 	struct group *group = group_at(member->place);
 	__u64 now_ns = now_of(sk), rate;
 	struct tcp_sock *tcp = tcp_of(sk);
+	bool is_new_epoch;
 	__u32 share;
 
 	if (!group || event != CA_EVENT_TX_START || member->frozen > 0)
@@ -363,11 +365,14 @@ static void event(struct sock *sk, enum tcp_ca_event event)
 	bpf_spin_lock(&group->lock);
 	rest(group, since(group->last_active_ns, now_ns));
 	advance_epoch(group, now_ns);
+	is_new_epoch = member->epoch != group->epoch;
 	mark_active(group, member, now_ns);
 	share = share_of(group);
 	end_change(group, member);
 	bpf_spin_unlock(&group->lock);
 	set_window(sk, share);
+	if (is_new_epoch)
+		renew_terms(sk, group);
 	if (tcp->srtt_us == 0)
 		return;
 	/* The kernel computes the rate anew when the first acknowledgement arrives. */
@@ -382,9 +387,9 @@ static __always_inline void give_back(struct group *group, struct member *member
 	__u64 before = group->window, most = group->cubic.window_prior;
 
 	group->window += member->cut;
-	if (group->mode == WEIGHT && member->cut > 0)
+	if (group->terms.mode == WEIGHT && member->cut > 0)
 		group->round_flows = less(group->round_flows, ONE);
-	if (group->mode == FAIR || group->mode == WEIGHT)
+	if (group->terms.mode == FAIR || group->terms.mode == WEIGHT)
 		return;
 	if (most < before)
 		most = before;
@@ -406,7 +411,7 @@ static __u32 undo(struct sock *sk)
 	bpf_spin_lock(&group->lock);
 	advance_epoch(group, now_ns);
 	is_last = group->generation == member->generation;
-	if (is_last || group->mode == FAIR || group->mode == WEIGHT) {
+	if (is_last || group->terms.mode == FAIR || group->terms.mode == WEIGHT) {
 		give_back(group, member);
 		if (is_last && member->cut > 0) {
 			group->ssthresh = group->ssthresh_before;

@@ -125,21 +125,21 @@ static void increase(struct sock *sk, __u32 acked)
 static __always_inline void share_base_rtt(struct sock *sk, struct group *group, __u32 acked, __s32 rtt_us)
 {
 	struct fast *fast = law_state_of(sk);
-	bool is_counted = is_window_used(sk), is_new_epoch, is_split;
+	bool is_used = is_window_used(sk), is_counted, is_split;
 	__u64 now_ns = now_of(sk);
 
 	fast->member.delivered += acked;
 	bpf_spin_lock(&group->lock);
 	advance_epoch(group, now_ns);
-	is_new_epoch = is_counted && fast->member.epoch != group->epoch;
+	is_counted = is_used && fast->member.epoch != group->epoch;
 	mark_active(group, &fast->member, now_ns);
 	group->delivered += acked;
 	measure(group, rtt_us, now_ns);
 	fast->base_rtt_us = at_most(fast->base_rtt_us, group->min_rtt_us);
 	group->min_rtt_us = fast->base_rtt_us;
-	fast->member.apart += is_new_epoch;
+	fast->member.apart += is_counted;
 	compare_rtt(group, &fast->member, rtt_us);
-	is_split = is_new_epoch && is_on_another_path(group, &fast->member);
+	is_split = is_counted && is_on_another_path(group, &fast->member);
 	end_change(group, &fast->member);
 	bpf_spin_unlock(&group->lock);
 	if (is_split) {

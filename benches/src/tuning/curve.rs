@@ -19,11 +19,7 @@ const WINDOW_S: f64 = 5.0;
 
 impl Curve {
     pub fn of(samples: &[Sample]) -> Self {
-        let begun = samples.iter().filter_map(|sample| match sample {
-            Sample::Request(request) => Some(request.begun_ns),
-            _ => None,
-        });
-        let (Some(first_ns), Some(last_ns)) = (begun.clone().min(), begun.max()) else {
+        let (Some(first_ns), Some(last_ns)) = (first_request_ns(samples), begun_ns(samples).max()) else {
             return Self::default();
         };
         let seconds = |at_ns: u64| at_ns.saturating_sub(first_ns) as f64 / 1e9;
@@ -80,6 +76,18 @@ impl Curve {
         let mut windows = self.0.windows(whole(WINDOW_S / STEP_S));
         windows.position(|window| window.iter().sum::<f64>() >= wanted).map(|step| step as f64 * STEP_S)
     }
+}
+
+/// When the first request began.
+pub fn first_request_ns(samples: &[Sample]) -> Option<u64> {
+    begun_ns(samples).min()
+}
+
+fn begun_ns(samples: &[Sample]) -> impl Iterator<Item = u64> {
+    samples.iter().filter_map(|sample| match sample {
+        Sample::Request(request) => Some(request.begun_ns),
+        _ => None,
+    })
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]

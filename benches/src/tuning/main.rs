@@ -23,7 +23,7 @@ struct Options {
     /// The folders of the results: those with the fixed numbers, and more with other tuners over the same paths.
     #[arg(value_name = "FOLDER", required = true)]
     results: Vec<PathBuf>,
-    /// The seconds after which the paths change, and the end: each part is scored by itself.
+    /// The times at which the paths change, and the end, in seconds: each part is scored by itself.
     #[arg(long, value_name = "SECONDS", value_delimiter = ',')]
     changes: Vec<f64>,
     /// A file for the same numbers, in JSON.
@@ -42,7 +42,7 @@ struct Scores {
     paths: Vec<PathScore>,
 }
 
-/// A part of each run, from and to these seconds.
+/// A part of each run, from and to these seconds of the path's time, which begins while the disk is still being made.
 type Part = (f64, f64);
 
 impl Options {
@@ -106,8 +106,12 @@ fn score(folders: &[Folder], path: &str, name: &str, part: Part) -> anyhow::Resu
 
 fn run(folder: &Folder, record: &RunRecord, (from, to): Part) -> anyhow::Result<Tuned> {
     let decisions = record.session.as_ref().map(|session| session.decisions.as_slice()).unwrap_or_default();
+    let samples = folder.samples(record)?;
+    let acknowledged = Curve::of(&samples);
+    let first_ns = curve::first_request_ns(&samples).unwrap_or_default();
+    let late_s = first_ns.saturating_sub(record.relay.begun_ns) as f64 / 1e9;
+    let (from, to) = ((from - late_s).max(0.0), to - late_s);
     let last = decisions.iter().rfind(|decision| decision.at_s < to);
-    let acknowledged = Curve::of(&folder.samples(record)?);
     let curve = match completed_bytes_per_second(record) {
         Some(rate) if to == f64::MAX => Curve::steady(rate, acknowledged.seconds()),
         _ => acknowledged.part(from, to),

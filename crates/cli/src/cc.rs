@@ -3,7 +3,7 @@
 use crate::exit::Failed;
 use crate::output::{self, outln};
 use clap::Subcommand;
-use congestion::{Control, Group, Offered};
+use congestion::{Control, Group, GroupTerms, Offered};
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 Examples:
   sudo ropewalk cc load
   ropewalk copy --congestion rw_fair:single disk.img iscsi://storage.example.com/iqn.2026-11.com.example:disk/0
-  ropewalk cc status")]
+  ropewalk cc status
+  sudo ropewalk cc set 3f2a90c4d1e07b65 weight=2,cubic")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -29,6 +30,12 @@ enum Command {
     Unload(Names),
     /// Show the groups of connections that share one congestion state
     Status(Form),
+    /// Set how a group behaves, over what the owners of its connections want
+    ///
+    /// Needs root's rights. Terms that are not named become the usual ones. The group follows when one of its connections
+    /// sends next, and obeys until it has no connections or is told otherwise. Groups of one number over several local
+    /// addresses all follow.
+    Set(Order),
 }
 
 #[derive(clap::Args)]
@@ -36,6 +43,31 @@ struct Form {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::Args)]
+struct Order {
+    /// The group's number, as "ropewalk cc status" shows it
+    #[arg(value_parser = group)]
+    group: u64,
+    /// fair, weight=M, single or conservative; reno or cubic; equal
+    #[arg(value_name = "TERM,...", value_parser = terms)]
+    terms: GroupTerms,
+}
+
+fn group(number: &str) -> Result<u64, &'static str> {
+    u64::from_str_radix(number, 16)
+        .map_err(|_| "the number of a group is hexadecimal, as \"ropewalk cc status\" shows it")
+}
+
+/// Those that a group can change while it has connections.
+fn terms(text: &str) -> Result<GroupTerms, String> {
+    let congestion = congestion::parse(&format!("{}:{text}", Control::Fair.name()));
+    let terms = congestion.map_err(|error| error.to_string())?.terms;
+    if terms.is_of_host {
+        return Err("which connections a group has cannot be changed".to_owned());
+    }
+    Ok(terms)
 }
 
 #[derive(clap::Args)]
@@ -56,6 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
         Command::Load(names) => load(&names.names)?,
         Command::Unload(names) => unload(&names.names)?,
         Command::Status(form) => status(form.json)?,
+        Command::Set(order) => set(order)?,
     }
     Ok(())
 }
@@ -75,6 +108,18 @@ fn load(names: &[Control]) -> Result<(), congestion::Error> {
         );
     }
     Ok(())
+}
+
+fn set(order: &Order) -> Result<(), Failed> {
+    if congestion::order(order.group, order.terms)? > 0 {
+        return Ok(());
+    }
+    Err(anyhow::anyhow!(
+        "no group {:016x} of {} has connections: \"ropewalk cc status\" shows those that have",
+        order.group,
+        Control::Fair.name()
+    )
+    .into())
 }
 
 fn unload(names: &[Control]) -> Result<(), congestion::Error> {
@@ -156,7 +201,8 @@ fn status(is_json: bool) -> Result<(), congestion::Error> {
         "GROUP",
         "CONTROL",
         "USER",
-        "PEER PORT",
+        "FROM",
+        "TO",
         "CONNECTIONS",
         "WINDOW",
         "EACH",
@@ -166,13 +212,13 @@ fn status(is_json: bool) -> Result<(), congestion::Error> {
     ];
     let mut table = output::table(&columns);
     table.add_rows(groups.iter().map(row));
-    output::align_right(&mut table, [2, 3, 5, 6, 7, 8, 9]);
+    output::align_right(&mut table, [2, 6, 7, 8, 9, 10]);
     output::print(&table);
     outln!("Windows are in segments. EACH is that of a connection that sends and repairs no losses.");
     Ok(())
 }
 
-fn row(group: &Group) -> [String; 10] {
+fn row(group: &Group) -> [String; 11] {
     let key = &group.key;
     let connections = match group.members - group.active_members {
         0 => group.members.to_string(),
@@ -182,7 +228,8 @@ fn row(group: &Group) -> [String; 10] {
         format!("{:016x}", key.group),
         format!("{}:{}", key.control.name(), group.terms),
         key.user.to_string(),
-        group.peer_port.to_string(),
+        key.local_address.to_string(),
+        group.peer.to_string(),
         connections,
         segments(group.window_segments),
         segments(group.share_segments),
@@ -210,7 +257,8 @@ fn object(group: &Group) -> Value {
         "terms": group.terms.to_string(),
         "user": key.user,
         "network_namespace": key.namespace_inode,
-        "peer_port": group.peer_port,
+        "local_address": key.local_address,
+        "peer": group.peer,
         "connections": group.members,
         "active_connections": group.active_members,
         "repairing_connections": group.repairing_members,

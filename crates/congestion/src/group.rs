@@ -2,14 +2,15 @@
 
 use crate::Control;
 use policy::law::GroupTerms;
+use std::net::{IpAddr, SocketAddr};
 
 /// A group of connections that share one congestion state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// Which group it is.
     pub key: GroupKey,
-    /// The port at the other end.
-    pub peer_port: u16,
+    /// The other end of its first connection.
+    pub peer: SocketAddr,
     /// How it behaves.
     pub terms: GroupTerms,
     /// Its connections.
@@ -51,4 +52,6 @@ pub struct GroupKey {
     pub control: Control,
     /// The group's number.
     pub group: u64,
+    /// The address from which they come.
+    pub local_address: IpAddr,
 }

@@ -19,11 +19,12 @@ const FILE_SYSTEM: &str = "/sys/fs/bpf";
 const FOLDER: &str = "/sys/fs/bpf/ropewalk";
 
 /// Maps that all controls have in common, and who may use them. Everybody may name the groups of their own sockets.
-const SHARED: [(&str, u32); 4] =
-    [(GROUPS, 0o644), (MEMBERSHIPS, 0o666), ("recording", 0o600), ("records", 0o600)];
+const SHARED: [(&str, u32); 5] =
+    [(GROUPS, 0o644), (MEMBERSHIPS, 0o666), (ORDERS, 0o600), ("recording", 0o600), ("records", 0o600)];
 
 const GROUPS: &str = "groups";
 const MEMBERSHIPS: &str = "memberships";
+const ORDERS: &str = "orders";
 
 /// Loads a control into the kernel, for all users and network namespaces, until it is unloaded or the machine restarts.
 ///
@@ -107,6 +108,13 @@ pub fn loaded() -> Result<Vec<Control>, Error> {
 /// # Errors
 /// If they cannot be read.
 pub fn groups() -> Result<Vec<Group>, Error> {
+    let mut groups: Vec<_> = groups_in_places()?.into_iter().map(|(_, group)| group).collect();
+    groups.sort_by_key(|group| group.key);
+    Ok(groups)
+}
+
+/// All groups, and where they are.
+fn groups_in_places() -> Result<Vec<(u32, Group)>, Error> {
     let failed = |error: BpfError| groups_error("read the groups", &error);
     if !ours().map_file(GROUPS).exists() {
         return Ok(Vec::new());
@@ -118,14 +126,31 @@ pub fn groups() -> Result<Vec<Group>, Error> {
     let mut groups = Vec::new();
     for index in 0..map.max_entries() {
         let bytes = map.lookup(&index.to_ne_bytes(), MapFlags::LOCK).map_err(|error| failed(error.into()))?;
-        groups.extend(bytes.and_then(|bytes| layout::group(&bytes)));
+        groups.extend(bytes.and_then(|bytes| layout::group(&bytes)).map(|group| (index, group)));
     }
-    groups.sort_by_key(|group| group.key);
     Ok(groups)
 }
 
+/// Sets the terms of all groups of this number under Fair-TCP, over what the owners of their connections want, until they have
+/// no connections. Each follows when one of its connections sends again, or is acknowledged, in the next round trip. Returns how
+/// many they are: users, network namespaces and local addresses have groups of their own.
+///
+/// # Errors
+/// If this user may not, or nothing with groups is loaded.
+pub fn order(group: u64, terms: GroupTerms) -> Result<usize, Error> {
+    let failed = |error: BpfError| groups_error("change the terms of a group", &error);
+    let mut groups = groups_in_places()?;
+    groups.retain(|(_, found)| found.key.group == group && found.key.control == Control::Fair);
+    let orders = ours().map(ORDERS).map_err(failed)?;
+    for (place, _) in &groups {
+        let updated = orders.update(&place.to_ne_bytes(), &layout::order(group, terms), MapFlags::ANY);
+        updated.map_err(|error| failed(error.into()))?;
+    }
+    Ok(groups.len())
+}
+
 /// Names the group of a socket whose congestion control is chosen afterwards: its number among those of this user in
-/// this network namespace.
+/// this network namespace. Of a socket that has one, it changes the terms, not the number.
 ///
 /// # Errors
 /// If no control with groups is loaded.
@@ -133,8 +158,10 @@ pub fn name_group(socket: BorrowedFd<'_>, group: u64, terms: GroupTerms) -> Resu
     let failed = |error: BpfError| groups_error("name the group of a connection", &error);
     let memberships: MapHandle = ours().map(MEMBERSHIPS).map_err(failed)?;
     let socket = socket.as_raw_fd().to_ne_bytes();
+    let before = memberships.lookup(&socket, MapFlags::ANY).map_err(|error| failed(error.into()))?;
+    let place = before.as_deref().map_or(0, layout::place);
     memberships
-        .update(&socket, &layout::membership(group, terms), MapFlags::ANY)
+        .update(&socket, &layout::membership(place, group, terms), MapFlags::ANY)
         .map_err(|error| failed(error.into()))
 }
 
@@ -146,7 +173,7 @@ pub fn has_group(socket: BorrowedFd<'_>) -> Option<bool> {
     ours().map_to_read(GROUPS).ok().filter(|groups| groups.value_size() == layout::GROUP_BYTES)?;
     let memberships = ours().map(MEMBERSHIPS).ok()?;
     let membership = memberships.lookup(&socket.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()?;
-    membership.map(|membership| layout::has_place(&membership))
+    membership.map(|membership| layout::place(&membership) != 0)
 }
 
 /// The maps were made by a program whose groups are laid out in another way.

@@ -42,6 +42,14 @@ pub fn groups() -> Result<Vec<Group>, Error> {
     Err(Error::NotBuilt)
 }
 
+/// Makes the groups of this number behave so.
+///
+/// # Errors
+/// Always.
+pub fn order(_: u64, _: GroupTerms) -> Result<usize, Error> {
+    Err(Error::NotBuilt)
+}
+
 /// Names the group of a socket whose congestion control is chosen afterwards: its number among those of this user in
 /// this network namespace.
 ///

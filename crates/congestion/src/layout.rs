@@ -1,15 +1,37 @@
-//! `struct membership` and `struct group` of `bpf/ensemble.h`, as bytes.
+//! `struct membership`, `struct order` and `struct group` of `bpf/ensemble.h`, as bytes.
 
 use crate::{Control, Group, GroupKey};
 use policy::law::{AggregateLaw, GroupTerms, Mode, PARTS, Sharing};
+use std::net::{IpAddr, Ipv6Addr};
 
 const MEMBERSHIP_BYTES: usize = 32;
 
 /// The size of `struct group`.
-pub(crate) const GROUP_BYTES: u32 = 320;
+pub(crate) const GROUP_BYTES: u32 = 344;
+
+const ORDER_BYTES: usize = 16;
+const TERMS_BYTES: usize = 8;
 
 /// What the programs read of the group of a connection.
-pub(crate) fn membership(group: u64, terms: GroupTerms) -> [u8; MEMBERSHIP_BYTES] {
+pub(crate) fn membership(place: u32, group: u64, terms: GroupTerms) -> [u8; MEMBERSHIP_BYTES] {
+    let mut bytes = [0; MEMBERSHIP_BYTES];
+    // After the lock.
+    bytes[4..8].copy_from_slice(&place.to_ne_bytes());
+    bytes[8..16].copy_from_slice(&group.to_ne_bytes());
+    bytes[16..24].copy_from_slice(&terms_as_bytes(terms));
+    bytes[24..28].copy_from_slice(&terms.alpha.unwrap_or(0).to_ne_bytes());
+    bytes
+}
+
+/// What the programs read of the administrator's order for a group.
+pub(crate) fn order(group: u64, terms: GroupTerms) -> [u8; ORDER_BYTES] {
+    let mut bytes = [0; ORDER_BYTES];
+    bytes[..8].copy_from_slice(&group.to_ne_bytes());
+    bytes[8..].copy_from_slice(&terms_as_bytes(terms));
+    bytes
+}
+
+fn terms_as_bytes(terms: GroupTerms) -> [u8; TERMS_BYTES] {
     let (mode, weight) = match terms.mode {
         Mode::Fair => (FAIR, 0),
         Mode::Weight(parts) => (WEIGHT, parts),
@@ -17,12 +39,8 @@ pub(crate) fn membership(group: u64, terms: GroupTerms) -> [u8; MEMBERSHIP_BYTES
         Mode::Conservative => (CONSERVATIVE, 0),
     };
     let (law, sharing) = (terms.law == AggregateLaw::Cubic, terms.sharing == Sharing::Equal);
-    let mut bytes = [0; MEMBERSHIP_BYTES];
-    // After the lock.
-    bytes[8..16].copy_from_slice(&group.to_ne_bytes());
-    bytes[16..20].copy_from_slice(&[terms.is_of_host.into(), mode, law.into(), sharing.into()]);
-    bytes[20..24].copy_from_slice(&weight.to_ne_bytes());
-    bytes[24..28].copy_from_slice(&terms.alpha.unwrap_or(0).to_ne_bytes());
+    let mut bytes = [terms.is_of_host.into(), mode, law.into(), sharing.into(), 0, 0, 0, 0];
+    bytes[4..].copy_from_slice(&weight.to_ne_bytes());
     bytes
 }
 
@@ -32,13 +50,15 @@ const WEIGHT: u8 = 1;
 const SINGLE: u8 = 2;
 const CONSERVATIVE: u8 = 3;
 
-/// Whether the programs have given the connection a place in a group.
-pub(crate) fn has_place(membership: &[u8]) -> bool {
+/// The place of its group that the programs have noted for a connection; zero: none.
+pub(crate) fn place(membership: &[u8]) -> u32 {
     let mut fields = Fields(membership);
-    fields.u32().and_then(|_lock| fields.u32()).is_some_and(|place| place != 0)
+    fields.u32().and_then(|_lock| fields.u32()).unwrap_or(0)
 }
 
-fn terms(mode: u8, law: u8, sharing: u8, weight: u32) -> Option<GroupTerms> {
+fn terms(fields: &mut Fields<'_>) -> Option<GroupTerms> {
+    let (_is_of_host, mode, law, sharing) = (fields.u8()?, fields.u8()?, fields.u8()?, fields.u8()?);
+    let weight = fields.u32()?;
     let mode = match mode {
         FAIR => Mode::Fair,
         WEIGHT => Mode::Weight(weight),
@@ -58,7 +78,7 @@ pub(crate) fn group(bytes: &[u8]) -> Option<Group> {
     if members == 0 {
         return None;
     }
-    let (group, _local_address) = (fields.u64()?, fields.u64()?);
+    let (group, local_address) = (fields.u64()?, fields.address()?);
     let (user, namespace_inode) = (fields.u32()?, fields.u32()?);
     let control = if fields.u32()? == 0 { Control::Fair } else { Control::Fast };
     let (is_of_host, _changes) = (fields.u32()? != 0, fields.u64()?);
@@ -71,20 +91,20 @@ pub(crate) fn group(bytes: &[u8]) -> Option<Group> {
     let (_delivered, _epoch) = (fields.u64()?, fields.u32()?);
     let (seen, seen_before, repairing_members) = (fields.u32()?, fields.u32()?, fields.u32()?);
     let (_rtt, _rtt_before, min_rtt_us) = (fields.u32()?, fields.u32()?, fields.u32()?);
-    let (_generation, weight) = (fields.u32()?, fields.u32()?);
-    let (mode, law, sharing, _unused) = (fields.u8()?, fields.u8()?, fields.u8()?, fields.u8()?);
+    let _generation = fields.u32()?;
+    let terms = GroupTerms { is_of_host, ..terms(&mut fields)? };
     let (losses, timeouts, undone) = (fields.u32()?, fields.u32()?, fields.u32()?);
     let (raised_shares, split_members, peer_port) = (fields.u32()?, fields.u32()?, fields.u32()?);
+    let peer = (fields.address()?, u16::try_from(peer_port).ok()?).into();
     let sending = members.saturating_sub(repairing_members).min(seen.max(seen_before));
-    let terms = GroupTerms { is_of_host, ..terms(mode, law, sharing, weight)? };
     let sharers = match terms.sharing {
         Sharing::ByActivity => sending,
         Sharing::Equal => members.saturating_sub(repairing_members),
     };
     let has_window = control == Control::Fair;
     Some(Group {
-        key: GroupKey { user, namespace_inode, control, group },
-        peer_port: u16::try_from(peer_port).ok()?,
+        key: GroupKey { user, namespace_inode, control, group, local_address },
+        peer,
         terms,
         members,
         active_members: members.min(sending + repairing_members),
@@ -134,6 +154,13 @@ impl Fields<'_> {
             *word = self.u64()?;
         }
         Some(words)
+    }
+
+    /// An IPv4 address is there as one of IPv6 that maps it.
+    fn address(&mut self) -> Option<IpAddr> {
+        let (octets, rest) = self.0.split_first_chunk::<16>()?;
+        self.0 = rest;
+        Some(Ipv6Addr::from(*octets).to_canonical())
     }
 
     pub fn u64(&mut self) -> Option<u64> {

@@ -2,8 +2,8 @@
 //!
 //! The controls are BPF programs (`bpf/rw_*.bpf.c`). Root [`load`]s them; from then on any process chooses them by their
 //! names, as it chooses the kernel's own ([`Offered`]), in every network namespace, until they are [`unload`]ed. A process
-//! names the group of a connection by [`name_group`], before it chooses a control with groups; [`groups`] shows all. A
-//! [`Recorder`] shows what the controls are told and do.
+//! names the group of a connection by [`name_group`], before it chooses a control with groups; [`groups`] shows all,
+//! and [`order`] changes how one behaves. A [`Recorder`] shows what the controls are told and do.
 //!
 //! Without the Cargo feature `bpf`, nothing can be loaded, and of controls that others have loaded those with groups are not
 //! used.
@@ -32,8 +32,9 @@ pub use error::Error;
 pub use group::{Group, GroupKey};
 #[cfg(not(feature = "bpf"))]
 pub use kernel::Recorder;
-pub use kernel::{groups, has_group, is_open_to_all, load, loaded, name_group, unload};
+pub use kernel::{groups, has_group, is_open_to_all, load, loaded, name_group, order, unload};
 pub use offered::Offered;
+pub use policy::law::GroupTerms;
 pub use record::{GroupState, Record, Recording};
 #[cfg(feature = "bpf")]
 pub use recorder::Recorder;

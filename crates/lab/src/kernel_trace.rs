@@ -18,10 +18,12 @@ use programs::Programs;
 pub(crate) const SENDER: &CStr = c"sender";
 /// The thread of our initiator.
 pub(crate) const INITIATOR: &CStr = c"initiator";
+/// The threads that write for it, if each direction of a connection has one (`transport`).
+const WRITER: &CStr = c"send";
 
 /// Whether a thread of this name writes to the client's connections.
 pub(crate) fn is_writer(name: &str) -> bool {
-    [SENDER, INITIATOR].iter().any(|writer| writer.to_bytes() == name.as_bytes())
+    [SENDER, INITIATOR, WRITER].iter().any(|writer| writer.to_bytes() == name.as_bytes())
 }
 
 /// The result of tracing a run.

@@ -89,9 +89,14 @@ fn of_each<L: Law>(records: &[Record], begin: impl Fn(&Flow) -> L) -> Comparison
     compared.fold(Comparison::default(), Comparison::and)
 }
 
+/// The changes of a group follow one another as the lock let them.
+fn order(record: &Record) -> Option<(u32, u64)> {
+    record.group.map(|group| (group.place, group.change))
+}
+
 /// Connections of a group tell each other the shortest round trip.
 fn of_fast(mut records: Vec<Record>, alpha: u32) -> Comparison {
-    records.sort_by_key(|record| record.event.flow.now);
+    records.sort_by_key(order);
     let mut connections = BTreeMap::new();
     let mut shortest = BTreeMap::new();
     for record in &records {
@@ -106,12 +111,10 @@ fn of_fast(mut records: Vec<Record>, alpha: u32) -> Comparison {
     connections.into_values().map(Replay::end).fold(Comparison::default(), Comparison::and)
 }
 
-/// The changes of a group follow one another as the lock let them.
 fn of_groups(mut records: Vec<Record>, terms: GroupTerms) -> Result<Comparison, String> {
-    let order = |record: &Record| record.group.map(|group| (group.place, group.change));
     check_members(&records)?;
     check_changes(&records)?;
-    records.sort_by_key(|record| (order(record), record.event.flow.now));
+    records.sort_by_key(order);
     let mut groups: BTreeMap<u32, Rc<RefCell<Aggregate>>> = BTreeMap::new();
     let mut connections: BTreeMap<(u16, u16), Replay<Member>> = BTreeMap::new();
     let mut comparison = Comparison::default();

@@ -45,6 +45,7 @@ pub mod scsi_run;
 mod series;
 pub mod session_monitor;
 mod session_record;
+mod steady;
 mod streams;
 mod summary;
 mod tcp_counters;

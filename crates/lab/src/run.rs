@@ -16,12 +16,13 @@ use crate::scsi_measures;
 use crate::scsi_run::ScsiReport;
 use crate::session_monitor::End;
 use crate::session_record::SessionRecord;
+use crate::steady;
 use crate::streams::{RecordingTimes, Streams};
 use crate::tcp_counters::TcpCounters;
 use crate::windows;
 use monitor::{Discovery, Monitor, Options};
 use observe::statistics::{self, jain_index};
-use observe::{CommandReport, Digests, Kind, SocketsReport};
+use observe::{CommandReport, Digests, Kind, SocketSeries, SocketsReport};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::RangeInclusive;
@@ -209,7 +210,7 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
         measured.samples.extend(events);
     }
     let mut sockets = monitor.stop();
-    measured.see_windows(&sockets, setup);
+    measured.see_sockets(&sockets, setup);
     if let RunLoad::Program(ProgramRun { chooses_congestion_control: false, .. }) = setup.load() {
         measured.see_congestion_controls("client", &sockets);
     }
@@ -297,17 +298,22 @@ fn program(run: &ProgramRun, report: ProgramReport) -> Measured {
 }
 
 impl Measured {
-    /// Adds what the client's kernel tells of the workload's congestion windows.
-    fn see_windows(&mut self, sockets: &SocketsReport, setup: &Setup) {
-        let Some(counted_ns) = self.counted_ns.as_ref().filter(|_| setup.measures_windows()) else { return };
+    /// Adds what the client's kernel tells of the workload's connections after the warm-up.
+    fn see_sockets(&mut self, sockets: &SocketsReport, setup: &Setup) {
+        let Some(counted_ns) = &self.counted_ns else { return };
         // Others use the path beside a session.
         let of_session = self.session.as_ref().map(|record| {
             let connections = record.sessions.connections.iter();
             let ours = connections.filter(|connection| connection.end == End::Initiator);
             ours.filter_map(|connection| connection.local).collect::<Vec<_>>()
         });
-        let is_ours = |local| of_session.as_ref().is_none_or(|addresses| addresses.contains(&local));
-        self.quantities.extend(windows::quantities(sockets, counted_ns, |socket| is_ours(socket.local)));
+        let is_ours = |socket: &SocketSeries| {
+            of_session.as_ref().is_none_or(|addresses| addresses.contains(&socket.local))
+        };
+        self.quantities.extend(steady::quantities(sockets, counted_ns, is_ours));
+        if setup.measures_windows() {
+            self.quantities.extend(windows::quantities(sockets, counted_ns, is_ours));
+        }
     }
 
     /// Adds the congestion controls of a host's connections, as seen from outside, if the workload does not report them.

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-/// The kernel's counters (`/proc/net/snmp` and `/proc/net/netstat`): the protocol, the counter, and what it counts here.
-const COUNTERS: [(&str, &str, Quantity); 5] = [
+/// The kernel's counters (`/proc/net/snmp` and `/proc/net/netstat`): the protocol, the counter, and what it counts here. Each
+/// timeout sends one segment again, which the kernel does not count among those of the slow start that follows.
+const COUNTERS: [(&str, &str, Quantity); 6] = [
     ("Tcp:", "RetransSegs", Quantity::Retransmitted),
     ("TcpExt:", "TCPFastRetrans", Quantity::RetransmittedInRecovery),
     ("TcpExt:", "TCPSlowStartRetrans", Quantity::RetransmittedAfterTimeout),
+    ("TcpExt:", "TCPTimeouts", Quantity::RetransmittedAfterTimeout),
     ("TcpExt:", "TCPLossProbes", Quantity::LossProbes),
     ("TcpExt:", "TCPTimeouts", Quantity::Timeouts),
 ];

@@ -10,8 +10,9 @@ use congestion::{Control, Offered};
 use requirement::{Need, skip};
 use ropewalk_lab::netem::PathModel;
 use ropewalk_lab::{Congestion, Experiment, Form, Lab, Quantity, Rights, RunOutcome, Topology, execute};
-use std::io::Write;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use world::{link, topology};
@@ -127,7 +128,52 @@ fn what_cannot_be_recorded_is_invalid() {
     assert!(outcome.reasons.contains(&"cubic has no model here".to_owned()), "{:?}", outcome.reasons);
 }
 
-/// Bytes that a connection may send until something is to have happened: half a minute at the path's rate.
+#[test]
+fn a_group_follows_the_owner_of_a_member_and_the_administrator_before_the_owner() {
+    let Some(_loaded) = Loaded::all() else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let connect = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mut sender = connect();
+    let mut receiver = listener.accept().unwrap().0;
+    let owner = sender.try_clone().unwrap();
+    let wants = |terms: &str| congestion::name_group(owner.as_fd(), 8, terms.parse().unwrap()).unwrap();
+    let orders = |terms: &str| assert_eq!(congestion::order(8, terms.parse().unwrap()).unwrap(), 1);
+    let group = || congestion::groups().unwrap().into_iter().find(|group| group.key.group == 8);
+    let now = || group().unwrap().terms.to_string();
+    let mut send_until_it_is = |wanted: &str| {
+        let before = now();
+        let mut sent = 0;
+        while now() == before && sent < BYTES_MAX {
+            let mut block = [0; 4096];
+            sender.write_all(&block).unwrap();
+            receiver.read_exact(&mut block).unwrap();
+            sent += block.len();
+        }
+        assert_eq!(now(), wanted, "after {sent} bytes");
+    };
+    let join = |socket: &TcpStream| transport::choose(&"rw_fair:equal".parse().unwrap(), 8, socket).unwrap();
+    join(&owner);
+    assert_eq!(now(), "equal");
+    wants("single");
+    send_until_it_is("single");
+    orders("weight=2,cubic");
+    send_until_it_is("weight=2,cubic");
+    wants("conservative");
+    orders("fair");
+    send_until_it_is("fair");
+    let second = connect();
+    join(&second);
+    assert_eq!(now(), "fair", "who joins obeys, too");
+    drop((second, owner, sender, receiver));
+    while group().is_some() {
+        std::thread::yield_now();
+    }
+    let next = connect();
+    join(&next);
+    assert_eq!(now(), "equal", "the next group of this number has no orders");
+}
+
+/// Bytes that a connection may send until something is to have happened: over the path, half a minute.
 const BYTES_MAX: usize = 40 << 20;
 
 #[test]

@@ -213,6 +213,38 @@ fn both_ends_of_a_session_have_groups_and_go_on_when_the_control_is_unloaded() {
 
 #[cfg(feature = "bpf")]
 #[test]
+fn an_administrator_changes_how_a_group_behaves_while_it_sends() {
+    let Some(_loaded) = Loaded::all() else { return };
+    let (server, folder) = (Server::with_luns(&["0=ram:8MiB"]), Folder::new());
+    let (disk, url) = (folder.write("disk", &noise(8 * MIB)), server.url(0));
+    let copy =
+        ["copy", "--bwlimit", "4M", "--connections", "2", "--congestion", "rw_fair:equal", &disk, &url];
+    let mut copy = ropewalk(&copy).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    await_group([&mut copy], |group| group["terms"] == "equal" && group["connections"] == 2);
+    let group = groups().remove(0);
+    assert_eq!(group["local_address"], "127.0.0.1");
+    assert!(group["peer"].as_str().unwrap().starts_with("127.0.0.1:"), "{group}");
+    run(&["cc", "set", group["group"].as_str().unwrap(), "single,cubic"]).expect(0);
+    await_group([&mut copy], |changed| {
+        changed["group"] == group["group"] && changed["terms"] == "single,cubic"
+    });
+    assert!(copy.wait().unwrap().success());
+}
+
+#[cfg(feature = "bpf")]
+#[test]
+fn orders_for_no_group_and_orders_that_no_group_can_follow_are_refused() {
+    let Some(_loaded) = Loaded::all() else { return };
+    let refused = |group, terms, status| run(&["cc", "set", group, terms]).expect(status).stderr();
+    let missing = refused("0123456789abcdef", "single", 1);
+    assert!(missing.contains("no group 0123456789abcdef of rw_fair has connections"), "{missing}");
+    assert!(refused("warp", "single", 2).contains("the number of a group is hexadecimal"));
+    assert!(refused("7", "host", 2).contains("which connections a group has cannot be changed"));
+    assert!(refused("7", "alpha=9", 2).contains("of rw_fair, \"alpha=9\" says nothing"));
+}
+
+#[cfg(feature = "bpf")]
+#[test]
 fn connections_to_one_host_share_a_group_whatever_their_sessions() {
     let Some(_loaded) = Loaded::all() else { return };
     let (server, folder) = (Server::with_luns(&["0=ram:8MiB", "1=ram:8MiB"]), Folder::new());

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub enum Quantity {
     /// Payload that arrived, in bits per second.
     Throughput,
+    /// What TCP delivered and what was acknowledged to it over the client's connections, from the end of the warm-up until no more
+    /// requests were submitted, in bits per second.
+    SteadyThroughput,
     /// The distribution over the connections: Jain's index, from 1/n (one carried all) to 1 (equal). Beside others, the
     /// distribution over all of them: each plain stream and each client counts as one.
     Fairness,
@@ -48,9 +51,11 @@ pub enum Quantity {
     Lost,
     /// Segments that the hosts which send data sent again, over all connections.
     Retransmitted,
-    /// Those of them that repaired a loss of which duplicate acknowledgements had told (fast recovery).
+    /// Those of the client's connections from the end of the warm-up until no more requests were submitted.
+    SteadyRetransmitted,
+    /// Of all of them, those that repaired a loss of which duplicate acknowledgements had told (fast recovery).
     RetransmittedInRecovery,
-    /// Those of them that followed a retransmission timeout.
+    /// Of all of them, those that a retransmission timeout sent, and those of the slow start after it.
     RetransmittedAfterTimeout,
     /// Segments sent to provoke an acknowledgement before a timeout (RFC 8985 §7.3).
     LossProbes,
@@ -91,6 +96,7 @@ impl Quantity {
     pub fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
+            Self::SteadyThroughput => "steady_throughput",
             Self::Fairness => "fairness",
             Self::Share => "share",
             Self::RoundTrip => "round_trip",
@@ -107,6 +113,7 @@ impl Quantity {
             Self::CapturedInitiatorTime => "captured_initiator_time",
             Self::Lost => "lost",
             Self::Retransmitted => "retransmitted",
+            Self::SteadyRetransmitted => "steady_retransmitted",
             Self::RetransmittedInRecovery => "retransmitted_in_recovery",
             Self::RetransmittedAfterTimeout => "retransmitted_after_timeout",
             Self::LossProbes => "loss_probes",
@@ -132,6 +139,7 @@ impl Quantity {
     pub fn label(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
+            Self::SteadyThroughput => "throughput after the warm-up, as TCP sees it",
             Self::Fairness => "Jain's fairness index",
             Self::Share => "share beside others",
             Self::RoundTrip => "round trip",
@@ -148,6 +156,7 @@ impl Quantity {
             Self::CapturedInitiatorTime => "time at the initiator (Tc), as captured",
             Self::Lost => "lost on the data's way",
             Self::Retransmitted => "sent again",
+            Self::SteadyRetransmitted => "sent again after the warm-up",
             Self::RetransmittedInRecovery => "sent again in fast recovery",
             Self::RetransmittedAfterTimeout => "sent again after a timeout",
             Self::LossProbes => "loss probes",
@@ -172,7 +181,7 @@ impl Quantity {
     #[must_use]
     pub fn unit(self) -> Unit {
         match self {
-            Self::Throughput => Unit::BitsPerSecond,
+            Self::Throughput | Self::SteadyThroughput => Unit::BitsPerSecond,
             Self::Fairness
             | Self::Share
             | Self::LawError
@@ -197,6 +206,7 @@ impl Quantity {
             | Self::CapturedInitiatorTime => Unit::Seconds,
             Self::Lost
             | Self::Retransmitted
+            | Self::SteadyRetransmitted
             | Self::RetransmittedInRecovery
             | Self::RetransmittedAfterTimeout
             | Self::LossProbes
@@ -237,6 +247,9 @@ pub(super) const OF_SENDERS: [Quantity; 5] = [
     Quantity::LossProbes,
     Quantity::Timeouts,
 ];
+
+/// The quantities of connections after the warm-up.
+pub(super) const STEADY: [Quantity; 2] = [Quantity::SteadyThroughput, Quantity::SteadyRetransmitted];
 
 /// The quantities of the connections that send to the server.
 pub(super) const OF_WINDOWS: [Quantity; 6] = [

@@ -3,7 +3,7 @@
 use super::beside_setup::BesideSetup;
 use super::document::SPAN_MAX;
 use super::overlay::lay;
-use super::quantity::{OF_CAPTURES, OF_LAWS, OF_SCSI, OF_SENDERS, OF_WINDOWS, Quantity};
+use super::quantity::{OF_CAPTURES, OF_LAWS, OF_SCSI, OF_SENDERS, OF_WINDOWS, Quantity, STEADY};
 use super::request_model;
 use super::streams_setup::{StreamsEnd, StreamsSetup};
 use crate::capture::CaptureSetup;
@@ -356,6 +356,9 @@ impl Setup {
         quantities.extend(OF_SENDERS);
         if self.measures_windows() {
             quantities.extend(OF_WINDOWS);
+        }
+        if self.amount().is_none() {
+            quantities.extend(STEADY);
         }
         match self.load() {
             RunLoad::Streams(_) => quantities.push(Quantity::Fairness),

@@ -71,7 +71,8 @@ pub enum FolderError {
 }
 
 impl Folder {
-    /// Opens a folder to add runs of this plan: a new folder, or one with some of these runs.
+    /// Opens a folder to add runs of this plan: a new folder, or one with some of these runs, also if the plan has more
+    /// repetitions than when the folder was begun.
     ///
     /// # Errors
     /// If it holds something else, or is a link, or another process adds runs to it.
@@ -81,9 +82,13 @@ impl Folder {
         if owner == Owner::Nobody {
             return Self::begin(path, experiment, wanted, lock);
         }
-        let folder = Self::read(path, lock)?;
+        let mut folder = Self::read(path, lock)?;
         folder.check_same(&wanted)?;
         own_files::remove_partial_files(path).map_err(in_own(path))?;
+        if wanted.runs.len() > folder.manifest.runs.len() {
+            folder.manifest.runs = wanted.runs;
+            write(&path.join(MANIFEST), &json(&folder.manifest))?;
+        }
         // The plots may have changed.
         write(&path.join(EXPERIMENT), experiment.text().as_bytes())?;
         make_runs(path)?;
@@ -167,7 +172,7 @@ impl Folder {
         let is = &self.manifest;
         let what = if is.form != wanted.form {
             format!("the {} form", is.form)
-        } else if is.runs != wanted.runs {
+        } else if !wanted.runs.starts_with(&is.runs) {
             "an experiment that has changed since".to_owned()
         } else if is.machine != wanted.machine {
             let Machine { kernel, processor, processors, .. } = &is.machine;

@@ -232,6 +232,20 @@ fn results_of_a_changed_experiment_are_not_mixed() {
 }
 
 #[test]
+fn repetitions_can_be_added_and_not_taken_away() {
+    let mut world = World::new();
+    world.run(valid);
+    let once = world.experiment.clone();
+    world.experiment = Experiment::parse(&format!("{TEXT}[quick]\nrepetitions = 2")).unwrap();
+    world.plan = world.experiment.plan(Form::Quick).unwrap();
+    assert_eq!(world.run(valid), 4, "only the new ones");
+    assert_eq!(Folder::open(world.path()).unwrap().plan(&world.experiment).unwrap().runs.len(), 8);
+    world.plan = once.plan(Form::Quick).unwrap();
+    world.experiment = once;
+    assert!(matches!(world.folder().unwrap_err(), FolderError::Different { .. }));
+}
+
+#[test]
 fn what_is_plotted_may_change() {
     let mut world = World::new();
     world.run(valid);

@@ -339,7 +339,7 @@ impl Member {
     fn be_active(&mut self, now: Instant) {
         let mut group = self.aggregate.borrow_mut();
         group.advance_epoch(now);
-        group.last_active = now;
+        group.last_active = group.last_active.max(now);
         if self.epoch != group.epoch && !group.frozen.contains_key(&self.number) {
             self.epoch = group.epoch;
             group.seen += 1;
