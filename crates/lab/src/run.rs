@@ -310,7 +310,12 @@ impl Measured {
         let is_ours = |socket: &SocketSeries| {
             of_session.as_ref().is_none_or(|addresses| addresses.contains(&socket.local))
         };
-        self.quantities.extend(steady::quantities(sockets, counted_ns, is_ours));
+        let requests = self.samples.iter().filter_map(|sample| match sample {
+            Sample::Request(request) => Some(request.begun_ns),
+            _ => None,
+        });
+        let steady_ns = *counted_ns.start()..=requests.max().unwrap_or(*counted_ns.end());
+        self.quantities.extend(steady::quantities(sockets, &steady_ns, is_ours));
         if setup.measures_windows() {
             self.quantities.extend(windows::quantities(sockets, counted_ns, is_ours));
         }

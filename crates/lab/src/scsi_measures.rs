@@ -51,11 +51,10 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// The time after the warm-up, until no more requests were submitted.
+/// The time after the warm-up.
 pub(crate) fn counted_ns(report: &ScsiReport, setup: &Setup) -> RangeInclusive<u64> {
     let warm_up_ns = pdu::nanoseconds(setup.warm_up.0);
-    let last_ns = report.requests.iter().map(|request| request.begun_ns).max();
-    report.begun_ns.saturating_add(warm_up_ns)..=last_ns.unwrap_or(report.ended_ns)
+    report.begun_ns.saturating_add(warm_up_ns)..=report.ended_ns
 }
 
 /// The measurements of the requests after the warm-up. Omits quantities without a value.
