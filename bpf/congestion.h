@@ -70,8 +70,8 @@ static __always_inline __u64 now_of(struct sock *sk)
 	return connection_of(sk)->now_ns;
 }
 
-/* The time from one call to another. Each connection has its own time, so that the earlier call may have the later one: then it
- * is zero. */
+/* The time from one call to another. Each connection has its own time, so that the earlier call may have the later one:
+ * then it is zero. */
 static __always_inline __u64 since(__u64 then_ns, __u64 now_ns)
 {
 	return now_ns > then_ns ? now_ns - then_ns : 0;
@@ -211,9 +211,9 @@ static __always_inline struct recording *recording_of(struct sock *sk)
 	return wanted->port == 0 || local == wanted->port || peer == wanted->port ? wanted : NULL;
 }
 
-/* When the kernel made this call. It reads the clock itself before it handles a segment, sends data or runs a timer; not before
- * a socket gets a control or loses it. A restart after idle, and a path that takes smaller segments, come with the time of what
- * was before them. */
+/* When the kernel made this call. It reads the clock itself before it handles a segment, sends data or runs a timer; not
+ * before a socket gets a control or loses it. A restart after idle, and a path that takes smaller segments, come with the
+ * time of what was before them. */
 static __always_inline __u64 time_of_call(struct sock *sk, enum hook hook)
 {
 	return hook == INIT || hook == RELEASE ? bpf_ktime_get_ns() : tcp_of(sk)->tcp_mstamp * 1000;

@@ -4,7 +4,7 @@
  *
  * A program may write to its own socket only. A change of the window therefore reaches another member when that is
  * acknowledged next. Nor may it write the round trip from which the kernel derives the retransmission timeout. */
-#include "ensemble.h"
+#include "membership.h"
 
 /* The tenths of a window that remain after a loss: Reno's, and CUBIC's. */
 #define TENTHS 10
@@ -301,32 +301,24 @@ static void acknowledged(struct sock *sk, const struct ack_sample *sample)
 {
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
-	bool is_used = is_window_used(sk), is_new_epoch, is_counted, is_split;
 	__u32 acked = sample->pkts_acked, share;
+	bool is_used = is_window_used(sk);
 	__s32 rtt_us = sample->rtt_us;
 	__u64 now_ns = now_of(sk);
+	struct heard heard;
 
 	if (!group)
 		return;
-	member->delivered += acked;
 	bpf_spin_lock(&group->lock);
-	advance_epoch(group, now_ns);
-	is_new_epoch = member->frozen == 0 && member->epoch != group->epoch;
-	is_counted = is_new_epoch && is_used;
-	mark_active(group, member, now_ns);
-	group->delivered += acked;
-	measure(group, rtt_us, now_ns);
-	member->apart += is_counted;
-	compare_rtt(group, member, rtt_us);
-	is_split = is_counted && is_on_another_path(group, member);
+	heard = hear(group, member, acked, rtt_us, is_used, now_ns);
 	share = share_of(group);
 	end_change(group, member);
 	bpf_spin_unlock(&group->lock);
 	if (member->frozen == 0 && share < tcp_of(sk)->snd_cwnd)
 		set_window(sk, share);
-	if (is_split)
+	if (heard.is_apart)
 		split(sk);
-	else if (is_new_epoch)
+	else if (heard.is_new_epoch)
 		renew_terms(sk, group);
 }
 

@@ -2,7 +2,7 @@
 /* FAST TCP (Wei, Jin, Low and Hegde, "FAST TCP: Motivation, Architecture, Algorithms, Performance", 2006): each connection
  * keeps alpha segments in the queue, which it knows from the round trip. The connections of a group have the shortest
  * round trip in common: one that begins over a full queue would take the queue for a part of the path. */
-#include "ensemble.h"
+#include "membership.h"
 
 /* The segments in the queue, unless the owner of the socket says otherwise. */
 #define ALPHA 50
@@ -125,24 +125,17 @@ static void increase(struct sock *sk, __u32 acked)
 static __always_inline void share_base_rtt(struct sock *sk, struct group *group, __u32 acked, __s32 rtt_us)
 {
 	struct fast *fast = law_state_of(sk);
-	bool is_used = is_window_used(sk), is_counted, is_split;
+	bool is_used = is_window_used(sk);
 	__u64 now_ns = now_of(sk);
+	struct heard heard;
 
-	fast->member.delivered += acked;
 	bpf_spin_lock(&group->lock);
-	advance_epoch(group, now_ns);
-	is_counted = is_used && fast->member.epoch != group->epoch;
-	mark_active(group, &fast->member, now_ns);
-	group->delivered += acked;
-	measure(group, rtt_us, now_ns);
+	heard = hear(group, &fast->member, acked, rtt_us, is_used, now_ns);
 	fast->base_rtt_us = at_most(fast->base_rtt_us, group->min_rtt_us);
 	group->min_rtt_us = fast->base_rtt_us;
-	fast->member.apart += is_counted;
-	compare_rtt(group, &fast->member, rtt_us);
-	is_split = is_counted && is_on_another_path(group, &fast->member);
 	end_change(group, &fast->member);
 	bpf_spin_unlock(&group->lock);
-	if (is_split) {
+	if (heard.is_apart) {
 		split(sk);
 		fast->base_rtt_us = rtt_us;
 	}

@@ -13,7 +13,6 @@ use congestion::{Control, Offered};
 use lab::netem::{LinkModel, Loss, PathModel, Rate};
 use lab::{Congestion, Lab, Segmentation, Streams, Topology, Verdict};
 use lab_report::{Effort, LabReport, VERDICT};
-use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -58,9 +57,10 @@ fn main() -> anyhow::Result<()> {
     let missing = |control: &Control| !offered.is_available(control.name());
     let loaded: Vec<_> = Control::ALL.into_iter().filter(missing).collect();
     loaded.iter().try_for_each(|control| congestion::load(*control))?;
-    let empty_call_ns = Cell::new(f64::NAN);
-    let measured =
-        CONTROLS.into_iter().try_for_each(|name| report.measure(|| measure(name, duration, &empty_call_ns)));
+    let mut empty_call_ns = f64::NAN;
+    let measured = CONTROLS
+        .into_iter()
+        .try_for_each(|name| report.measure(|| measure(name, duration, &mut empty_call_ns)));
     loaded.iter().try_for_each(|control| congestion::unload(*control))?;
     measured?;
     report.write(&options.report)
@@ -82,7 +82,7 @@ fn about(duration: Duration) -> String {
 }
 
 /// A row of the table. The time of an empty call comes from Reno's, the first.
-fn measure(name: &str, duration: Duration, empty_call_ns: &Cell<f64>) -> anyhow::Result<(String, Verdict)> {
+fn measure(name: &str, duration: Duration, empty_call_ns: &mut f64) -> anyhow::Result<(String, Verdict)> {
     let mut link = LinkModel::new(Rate::megabits_per_second(MEGABITS), ONE_WAY);
     link.loss = Loss::Random("0.01%".parse()?);
     let topology =
@@ -104,7 +104,7 @@ fn measure(name: &str, duration: Duration, empty_call_ns: &Cell<f64>) -> anyhow:
     let (calls, busy_ns) = (after.calls - before.calls, after.busy_ns - before.busy_ns);
     let acknowledged = (processed.calls - processed_before.calls).max(1) as f64;
     if name == RENO {
-        empty_call_ns.set((processed.busy_ns - processed_before.busy_ns) as f64 / acknowledged);
+        *empty_call_ns = (processed.busy_ns - processed_before.busy_ns) as f64 / acknowledged;
     }
     let seconds = (arrived.elapsed * 2).as_secs_f64();
     let row = format!(
@@ -112,7 +112,7 @@ fn measure(name: &str, duration: Duration, empty_call_ns: &Cell<f64>) -> anyhow:
         acknowledged / seconds,
         calls as f64 / acknowledged,
         busy_ns as f64 / acknowledged,
-        calls as f64 / acknowledged * empty_call_ns.get(),
+        calls as f64 / acknowledged * *empty_call_ns,
         busy_ns as f64 / 1e9 / seconds * 100.0,
     );
     Ok((row, lab.relay.stop().verdict()))

@@ -84,10 +84,7 @@ pub fn first_request_ns(samples: &[Sample]) -> Option<u64> {
 }
 
 fn begun_ns(samples: &[Sample]) -> impl Iterator<Item = u64> {
-    samples.iter().filter_map(|sample| match sample {
-        Sample::Request(request) => Some(request.begun_ns),
-        _ => None,
-    })
+    samples.iter().filter(|sample| matches!(sample, Sample::Request(_))).map(Sample::at_ns)
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]

@@ -1,4 +1,4 @@
-//! `struct membership`, `struct order` and `struct group` of `bpf/ensemble.h`, as bytes.
+//! `struct membership` and `struct order` of `bpf/membership.h` and `struct group` of `bpf/group.h`, as bytes.
 
 use crate::{Control, Group, GroupKey};
 use policy::law::{AggregateLaw, GroupTerms, Mode, PARTS, Sharing};

@@ -18,8 +18,8 @@ pub struct Recording {
     pub lost: u64,
 }
 
-/// One call of one of Linux's hooks. Times are those of the machine's monotonic clock; but for
-/// `Init` and `Release`, when the kernel last read it for this connection, in whole microseconds.
+/// One call of one of Linux's hooks. Its time is by the machine's monotonic clock: that of the call for `Init` and `Release`,
+/// and otherwise when the kernel last read that clock for this connection, in whole microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Record {
     /// Its connection: the port here, and the peer's.

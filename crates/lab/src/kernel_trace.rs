@@ -18,12 +18,11 @@ use programs::Programs;
 pub(crate) const SENDER: &CStr = c"sender";
 /// The thread of our initiator.
 pub(crate) const INITIATOR: &CStr = c"initiator";
-/// The threads that write for it, if each direction of a connection has one (`transport`).
-const WRITER: &CStr = c"send";
 
-/// Whether a thread of this name writes to the client's connections.
+/// Whether a thread of this name writes to the client's connections. A connection may have a thread of its own for that.
 pub(crate) fn is_writer(name: &str) -> bool {
-    [SENDER, INITIATOR, WRITER].iter().any(|writer| writer.to_bytes() == name.as_bytes())
+    let writes = |writer: &&CStr| writer.to_bytes() == name.as_bytes();
+    name == transport::SENDING_THREAD || [SENDER, INITIATOR].iter().any(writes)
 }
 
 /// The result of tracing a run.

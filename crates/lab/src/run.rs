@@ -310,11 +310,9 @@ impl Measured {
         let is_ours = |socket: &SocketSeries| {
             of_session.as_ref().is_none_or(|addresses| addresses.contains(&socket.local))
         };
-        let requests = self.samples.iter().filter_map(|sample| match sample {
-            Sample::Request(request) => Some(request.begun_ns),
-            _ => None,
-        });
-        let steady_ns = *counted_ns.start()..=requests.max().unwrap_or(*counted_ns.end());
+        let requests = self.samples.iter().filter(|sample| matches!(sample, Sample::Request(_)));
+        let last_ns = requests.map(Sample::at_ns).max();
+        let steady_ns = *counted_ns.start()..=last_ns.unwrap_or(*counted_ns.end());
         self.quantities.extend(steady::quantities(sockets, &steady_ns, is_ours));
         if setup.measures_windows() {
             self.quantities.extend(windows::quantities(sockets, counted_ns, is_ours));

@@ -20,6 +20,7 @@ pub use readable_fd::ReadableFd;
 pub use socket::Socket;
 pub use socket_buffer::SocketBuffer;
 pub use socket_options::{apply, choose, congestion_of, in_force};
+pub use threaded_socket::SENDING_THREAD;
 
 use framing::{Threads, Wire};
 use std::io;

@@ -24,6 +24,9 @@ const RING_BYTES: usize = 256 << 10;
 /// The most bytes of one system call.
 const CALL_BYTES: usize = 64 << 10;
 
+/// The name of the thread that sends.
+pub const SENDING_THREAD: &str = "send";
+
 /// How often a blocked sender checks whether to go on.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -73,7 +76,7 @@ impl ThreadedSocket {
         let (outgoing, emptied) = RingBuffer::new(RING_BYTES);
         let (near, far) = (stream.try_clone()?, stream.try_clone()?);
         let receiver = Worker::start("receive", move |shared| receive(&near, filled, shared))?;
-        let sender = match Worker::start("send", move |shared| send(&far, emptied, shared)) {
+        let sender = match Worker::start(SENDING_THREAD, move |shared| send(&far, emptied, shared)) {
             Ok(sender) => sender,
             Err(error) => {
                 // The other thread would wait for bytes for ever.

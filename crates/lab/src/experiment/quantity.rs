@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum Quantity {
     /// Payload that arrived, in bits per second.
     Throughput,
-    /// What TCP delivered and what was acknowledged to it over the client's connections, from the end of the warm-up until no more
-    /// requests were submitted, in bits per second.
+    /// The bytes of the client's connections that the server acknowledged and that the client received, from the end of the
+    /// warm-up until no more requests were submitted, in bits per second.
     SteadyThroughput,
     /// The distribution over the connections: Jain's index, from 1/n (one carried all) to 1 (equal). Beside others, the
     /// distribution over all of them: each plain stream and each client counts as one.
