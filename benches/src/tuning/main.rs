@@ -3,9 +3,11 @@
 
 #![forbid(unsafe_code)]
 
+mod again;
 mod curve;
 mod score;
 
+use again::Again;
 use anyhow::Context;
 use clap::Parser;
 use curve::Curve;
@@ -26,6 +28,9 @@ struct Options {
     /// The times at which the paths change, and the end, in seconds: each part is scored by itself.
     #[arg(long, value_name = "SECONDS", value_delimiter = ',')]
     changes: Vec<f64>,
+    /// Instead of scores, say what the tuner that is here now decides over the same slices of time.
+    #[arg(long, conflicts_with_all = ["changes", "summary"])]
+    again: bool,
     /// A file for the same numbers, in JSON.
     #[arg(long)]
     summary: Option<PathBuf>,
@@ -61,6 +66,9 @@ fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let folders: Vec<Folder> =
         options.results.iter().map(|folder| Folder::open(folder)).collect::<Result<_, _>>()?;
+    if options.again {
+        return decide_again(&folders);
+    }
     let series = folders.iter().map(|folder| Ok(Summary::of(folder)?.series));
     let scores = Scores {
         series: series.collect::<anyhow::Result<_>>()?,
@@ -70,6 +78,18 @@ fn main() -> anyhow::Result<()> {
     if let Some(file) = &options.summary {
         let text = serde_json::to_string_pretty(&scores)? + "\n";
         fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// A line for each run that has a tuner.
+fn decide_again(folders: &[Folder]) -> anyhow::Result<()> {
+    println!("| run | of | decisions | now |\n|---:|---|---:|---|");
+    let records = folders.iter().flat_map(|folder| folder.records.iter().map(move |record| (folder, record)));
+    for (folder, record) in records {
+        if let Some(again) = Again::of(folder, record)? {
+            println!("{again}");
+        }
     }
     Ok(())
 }

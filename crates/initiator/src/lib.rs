@@ -37,8 +37,8 @@ pub use client::{
 };
 pub use credentials::{CredentialsError, credentials_from_environment, credentials_from_file};
 
-pub use policy::tuner::{Experience, Found, Law};
-pub use policy::{PlacementPolicy, TunerChoice};
+pub use policy::tuner::{Decision, Experience, Found, Law, Slice, Terms};
+pub use policy::{PlacementPolicy, Tuner, TunerChoice};
 
 use client::Environment;
 use congestion::Offered;
@@ -75,12 +75,19 @@ pub async fn begin(url: &Url, config: Config) -> Result<Target, Error> {
 }
 
 /// What decides over the connections of a target.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Policies {
     /// Chooses a connection for each command.
     pub placement: PlacementPolicy,
-    /// Chooses their number, where it is [tuned](Connections::Auto).
-    pub tuner: TunerChoice,
+    /// Begins what chooses their number, where it is [tuned](Connections::Auto).
+    pub tuner: Arc<dyn Fn(Terms) -> Box<dyn Tuner> + Send + Sync>,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        let tuner = Arc::new(|terms| TunerChoice::default().begin(terms));
+        Self { placement: PlacementPolicy::default(), tuner }
+    }
 }
 
 /// As [`connect`]; `observer` is told of every connection, and `policies` decide over them.
@@ -135,7 +142,7 @@ fn complete(
         host: Arc::new(TokioHost::current()),
         network: Arc::new(TcpNetwork::new(observer)),
         placement: Arc::new(move || policies.placement.begin()),
-        tuner: Arc::new(move |terms| policies.tuner.begin(terms)),
+        tuner: policies.tuner,
     };
     (environment, config)
 }

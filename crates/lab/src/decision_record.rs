@@ -1,7 +1,8 @@
 //! What a tuner decided, as programs read it.
 
 use initiator::Report;
-use policy::tuner::Law;
+use pdu::Instant;
+use policy::tuner::{Decision, Law};
 use serde::{Deserialize, Serialize};
 
 /// A [`Decision`](policy::tuner::Decision).
@@ -26,14 +27,20 @@ pub struct DecisionRecord {
 impl DecisionRecord {
     /// All decisions over a target's connections.
     pub fn all_of(report: &Report) -> impl Iterator<Item = Self> {
-        report.decisions.iter().map(|decision| Self {
-            at_s: decision.at.saturating_duration_since(report.began).as_secs_f64(),
+        report.decisions.iter().map(|decision| Self::of(decision, report.began))
+    }
+
+    /// One, of connections the first of which logged in then.
+    #[must_use]
+    pub fn of(decision: &Decision, began: Instant) -> Self {
+        Self {
+            at_s: decision.at.saturating_duration_since(began).as_secs_f64(),
             connections_before: decision.connections_before,
             connections: decision.connections,
             bbr: decision.law == Law::Bbr,
             bytes_per_second: decision.bytes_per_second,
             reason: decision.reason.name().to_owned(),
             explanation: decision.reason.to_string(),
-        })
+        }
     }
 }

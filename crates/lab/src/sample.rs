@@ -1,6 +1,7 @@
 //! The events and states of a run. All times are those of [`monotonic_ns`](crate::monotonic_ns).
 
 use crate::capture::CapturedCommand;
+use crate::scsi_run::SliceSample;
 use crate::session_monitor::{CommandSample, Interval};
 use crate::streams::StreamSample;
 use crate::workload::RequestSample;
@@ -17,6 +18,8 @@ pub enum Sample {
     Request(RequestSample),
     /// One of its commands.
     Command(Box<CommandSample>),
+    /// What a tuner was shown.
+    Slice(Box<SliceSample>),
     /// A time in which a session was held up.
     Held(HeldSample),
     /// A command of a SCSI workload, as captured on the path.
@@ -37,6 +40,7 @@ impl Sample {
             Self::Stream(sample) => sample.at_ns,
             Self::Request(sample) => sample.begun_ns,
             Self::Command(sample) => sample.pulled_ns,
+            Self::Slice(sample) => sample.at_ns,
             Self::Held(sample) => sample.interval.begun_ns,
             Self::Captured(sample) => sample.command.begun_ns,
             Self::Socket(sample) => sample.socket.at_ns,

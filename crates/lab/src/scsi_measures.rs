@@ -94,9 +94,11 @@ pub(crate) fn session_record(report: &mut ScsiReport, setup: &Setup) -> SessionR
         order_wait: Statistic::of(counted.at_target(None).map(|command| command.order_wait_ns)),
         diagnosis: report.diagnosis.clone(),
         decisions: report.decisions.clone(),
+        slices: Vec::new(),
         sessions: SessionSamples::default(),
     };
-    SessionRecord { sessions: std::mem::take(&mut report.session), ..record }
+    let slices = std::mem::take(&mut report.slices);
+    SessionRecord { sessions: std::mem::take(&mut report.session), slices, ..record }
 }
 
 /// From the start of the first to the end of the last.

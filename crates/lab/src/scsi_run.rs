@@ -7,12 +7,14 @@ mod report;
 pub(crate) mod server;
 mod session_terms;
 mod socket_terms;
+mod tuner_trace;
 
 pub use disk::DiskModel;
 pub use report::{ScsiReport, Verified};
 pub(crate) use session_terms::BBR;
 pub use session_terms::SessionTerms;
 pub use socket_terms::{SocketTerms, UnsentLimit};
+pub use tuner_trace::SliceSample;
 
 use crate::lab::Lab;
 use crate::session_monitor::SessionMonitor;

@@ -3,7 +3,7 @@
 use crate::decision_record::DecisionRecord;
 use crate::diagnosis_record::DiagnosisRecord;
 use crate::sample::{HeldKind, HeldSample, Sample};
-use crate::scsi_run::Verified;
+use crate::scsi_run::{SliceSample, Verified};
 use crate::session_monitor::{Intervals, SessionSamples};
 use observe::statistics::Statistic;
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,9 @@ pub struct SessionRecord {
     /// What the tuner decided; nothing without one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionRecord>,
+    /// What it was shown; kept among the samples.
+    #[serde(skip)]
+    pub slices: Vec<SliceSample>,
     /// The sessions over the whole time.
     #[serde(flatten)]
     pub sessions: SessionSamples,
@@ -44,7 +47,9 @@ impl SessionRecord {
     pub(crate) fn take_samples(&mut self) -> Vec<Sample> {
         let SessionSamples { commands, connections, window_closed, cmd_sn_holes, .. } = &mut self.sessions;
         let commands = std::mem::take(commands).into_iter();
+        let slices = std::mem::take(&mut self.slices).into_iter();
         let mut samples: Vec<Sample> = commands.map(|command| Sample::Command(Box::new(command))).collect();
+        samples.extend(slices.map(|slice| Sample::Slice(Box::new(slice))));
         for (kind, all) in [
             (HeldKind::WindowClosed, window_closed.iter_mut().collect::<Vec<_>>()),
             (HeldKind::CmdSnHole, cmd_sn_holes.iter_mut().collect()),

@@ -5,6 +5,7 @@ pub use core::time::Duration;
 
 /// A point in time, in nanoseconds since an origin that only the driver knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Instant(pub u64);
 
 impl Instant {

@@ -31,6 +31,7 @@ use pdu::Duration;
 
 /// What keeps a session from moving more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Limit {
     /// The caller asks for too little: it was idle, or is itself slow.
     Caller,
@@ -113,6 +114,7 @@ impl Limit {
 
 /// What limited a session while it was watched, and the evidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Diagnosis {
     /// What limited it.
     pub limit: Limit,
@@ -140,6 +142,7 @@ impl Diagnosis {
 
 /// What the kernel measured of all connections: of data to the target, except where the receiver is named.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PathEvidence {
     /// The part of the sent payload that was sent again, from 0 to 1.
     pub loss: f64,

@@ -30,6 +30,7 @@ pub const FIRST_CONNECTIONS: u32 = 16;
 
 /// A time in which the same connections worked.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Slice {
     /// Its end.
     pub end: Instant,
@@ -51,6 +52,7 @@ pub struct Slice {
 
 /// How connections react to losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Law {
     /// As the user, or the system, has chosen.
     #[default]

@@ -1,6 +1,7 @@
 //! The client's side of a run: a session, and the workload on it.
 
 use super::server::{Storage, runtime};
+use super::tuner_trace::{SliceSample, TunerTrace};
 use super::{DiskModel, ScsiRun, ScsiRunError};
 use crate::kernel_trace::INITIATOR;
 use crate::lab::Lab;
@@ -26,6 +27,7 @@ pub(super) struct Measured {
     pub samples_lost: u64,
     pub throughput: Throughput,
     pub report: initiator::Report,
+    pub slices: Vec<SliceSample>,
 }
 
 impl Measured {
@@ -38,6 +40,7 @@ impl Measured {
             samples_lost: 0,
             throughput: Throughput::from(begun_ns),
             report,
+            slices: Vec::new(),
         }
     }
 
@@ -81,7 +84,9 @@ pub(super) fn measure(
     lab.client.namespace.run(|| {
         set_name(INITIATOR).map_err(io::Error::from)?;
         runtime()?.block_on(async {
-            let session = initiator::connect_observed(url, config, observer, run.session.policies()).await?;
+            let trace = TunerTrace::default();
+            let policies = run.session.policies(&trace);
+            let session = initiator::connect_observed(url, config, observer, policies).await?;
             let lun = session.lun(url.lun).await?;
             run.session.check(&session.report())?;
             let mut measured = Measured::begin(session.report());
@@ -94,7 +99,7 @@ pub(super) fn measure(
             };
             load.run(requests, ended).await?;
             measured.ended_ns = monotonic_ns();
-            measured.report = session.report();
+            (measured.report, measured.slices) = (session.report(), trace.take());
             session.close().await?;
             Ok(measured)
         })

@@ -2,6 +2,7 @@
 
 use super::ScsiRun;
 use super::client::Measured;
+use super::tuner_trace::SliceSample;
 use crate::decision_record::DecisionRecord;
 use crate::diagnosis_record::DiagnosisRecord;
 use crate::session_monitor::SessionSamples;
@@ -36,6 +37,8 @@ pub struct ScsiReport {
     pub diagnosis: Option<DiagnosisRecord>,
     /// What the tuner decided; nothing without one.
     pub decisions: Vec<DecisionRecord>,
+    /// What it was shown.
+    pub slices: Vec<SliceSample>,
     /// The compared data.
     pub verified: Verified,
 }
@@ -59,7 +62,7 @@ impl Verified {
 
 impl ScsiReport {
     pub(super) fn new(run: &ScsiRun, measured: Measured, session: SessionSamples) -> Self {
-        let Measured { begun_ns, ended_ns, samples: mut requests, samples_lost, throughput, report } =
+        let Measured { begun_ns, ended_ns, samples: mut requests, samples_lost, throughput, report, slices } =
             measured;
         find_connections(&mut requests, &session);
         let connections = session.connections.iter();
@@ -79,6 +82,7 @@ impl ScsiReport {
             session,
             diagnosis: report.diagnosis.map(DiagnosisRecord::from),
             decisions: DecisionRecord::all_of(&report).collect(),
+            slices,
             verified,
         }
     }

@@ -1,6 +1,7 @@
 //! The negotiated terms of a run by name, with the configuration of both ends and their answers.
 
 use super::ScsiRunError;
+use super::tuner_trace::TunerTrace;
 use initiator::{Connections, Policies, Report, SplitLanes, Tuning};
 use netem::Bytes;
 use policy::PlacementPolicy;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use session::parameters::{ConnectionParameters, DigestPreference, Offer, SessionParameters};
 use std::fmt::Display;
 use std::str::FromStr;
+use std::sync::Arc;
 use target::{ByteSize, DigestUse, Negotiation};
 
 /// The keys that affect throughput (RFC 7143 §13). Both ends offer and accept only these values.
@@ -128,8 +130,11 @@ impl SessionTerms {
         Tuning { as_flows: self.as_flows, bbr, ..Tuning::default() }
     }
 
-    pub(super) fn policies(&self) -> Policies {
-        Policies { placement: self.placement.0, tuner: self.tuner.unwrap_or_default().0 }
+    /// The tuner's slices are kept in `trace`.
+    pub(super) fn policies(&self, trace: &TunerTrace) -> Policies {
+        let (trace, choice) = (trace.clone(), self.tuner.unwrap_or_default().0);
+        let tuner = Arc::new(move |terms| trace.begin(choice, terms));
+        Policies { placement: self.placement.0, tuner }
     }
 
     pub(super) fn offer(&self) -> Offer {

@@ -3,6 +3,8 @@
 use crate::world::{in_lab, plan, run_once};
 use observe::Kind;
 use observe::report::Cell;
+use policy::TunerChoice;
+use policy::tuner::Terms;
 use requirement::{Need, skip};
 use ropewalk_lab::{CapturedConnection, KernelTrace, LabError, Quantity, Sample, execute, report};
 use std::net::SocketAddr;
@@ -277,5 +279,38 @@ fn a_run_that_is_to_be_traced_tells_where_its_writer_waits_or_why_it_does_not() 
                 assert!(share > 0.0 && share <= 1.0, "{share}");
             }
         }
+    });
+}
+
+const TUNED: &str = r#"
+    title = "A tuner on a path with losses"
+
+    [setup]
+    rtt = "20ms"
+    link = { rate = "40Mbit", queue = "1bdp", loss = { random = "1%" } }
+    congestion_control = "reno"
+
+    [setup.scsi]
+    session = { tuner = "guided", as_flows = 2 }
+    workload.pattern = { request_size = "64KiB", depth = 64, end = { time = "8s" } }
+    disk.size = "16MiB"
+"#;
+
+#[test]
+fn a_tuner_that_is_shown_a_run_again_decides_as_in_the_run() {
+    in_lab(|| {
+        let outcome = execute(&plan(TUNED).cells[0].setup, 1).unwrap();
+        let decided = outcome.session.unwrap().decisions;
+        assert!(!decided.is_empty(), "{:?}", outcome.reasons);
+        let shown = outcome.samples.iter().filter_map(|sample| match sample {
+            Sample::Slice(shown) => Some(shown.slice),
+            _ => None,
+        });
+        let mut tuner = TunerChoice::Guided.begin(Terms { as_flows: 2, ..Terms::default() });
+        let again: Vec<_> = shown.filter_map(|slice| tuner.decide(&slice)).collect();
+        assert_eq!(
+            again.iter().map(|decision| (decision.connections, decision.reason.name())).collect::<Vec<_>>(),
+            decided.iter().map(|decision| (decision.connections, &*decision.reason)).collect::<Vec<_>>()
+        );
     });
 }

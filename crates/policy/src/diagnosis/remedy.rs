@@ -5,6 +5,7 @@ use core::fmt;
 
 /// A change that would help, and how much.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Remedy {
     /// The change.
     pub change: Change,
@@ -14,6 +15,7 @@ pub struct Remedy {
 
 /// A change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Change {
     /// The caller always has requests.
     BusierCaller,

@@ -44,7 +44,7 @@ pub enum Hook {
 pub struct Comparison {
     /// How far the law's window was from the control's after each acknowledgement that let the window grow.
     pub windows: Vec<Error>,
-    /// The same for the windows after losses, and after those that were none.
+    /// The same for the windows to which losses lead from the control's own, and for those after losses that were none.
     pub reductions: Vec<Error>,
     /// The same for the windows of whole groups, after the same acknowledgements.
     pub aggregates: Vec<Error>,
@@ -122,7 +122,8 @@ impl<L: Law> Replay<L> {
                 self.comparison.windows.push(Error::between(event.window, flow.window));
             }
             Hook::Ssthresh(window) => {
-                self.comparison.reductions.push(Error::between(window, self.law.ssthresh(&flow)));
+                // At the window that the control had, in whole segments: some laws keep it in mind until the next loss.
+                self.comparison.reductions.push(Error::between(window, self.law.ssthresh(&event.flow)));
                 // The kernel goes there.
                 control = None;
             }
@@ -169,5 +170,32 @@ pub fn beginning(now: Instant) -> Flow {
         srtt: Duration::ZERO,
         is_window_used: true,
         state: State::Open,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::law::Bic;
+
+    /// A loss, a round trip after its repair, and the windows that they leave behind.
+    fn lose_and_go_on(replay: &mut Replay<Bic>, window: f64, remains: u32, after: u32) {
+        let flow = Flow { window, ssthresh: remains.into(), ..beginning(Instant::ZERO) };
+        let hook = Hook::Ssthresh(remains);
+        replay.follow(&Event { flow, hook, window: remains, ssthresh: remains });
+        let flow = Flow { window: remains.into(), ..flow };
+        replay.follow(&Event { flow, hook: Hook::CongAvoid(remains), window: after, ssthresh: remains });
+    }
+
+    #[test]
+    fn what_a_law_keeps_in_mind_of_a_loss_is_the_controls_window() {
+        let mut replay = Replay::of(Bic::default());
+        lose_and_go_on(&mut replay, 100.0, 79, 100);
+        // The law is at 84. There, it would take this loss for one that came earlier than the last.
+        lose_and_go_on(&mut replay, 100.0, 79, 84);
+        let comparison = replay.end();
+        assert_eq!(comparison.reductions.iter().map(|error| error.difference).sum::<f64>(), 0.0);
+        let differences: Vec<_> = comparison.windows.iter().map(|error| error.difference).collect();
+        assert_eq!(differences, [16.0, 0.0]);
     }
 }
