@@ -322,10 +322,8 @@ static __always_inline void hook_pkts_acked(struct sock *sk, const struct law *l
 	if (!law->acknowledged)
 		return;
 	record = begin_call(sk, PKTS_ACKED, sample->pkts_acked);
-	if (record) {
+	if (record)
 		record->sample_rtt_us = sample->rtt_us;
-		record->in_flight = sample->in_flight;
-	}
 	law->acknowledged(sk, sample);
 	end_call(sk, law, record);
 }

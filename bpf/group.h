@@ -51,6 +51,8 @@ struct cubic {
 	__u64 window_prior;
 	__u64 window_reno;
 	__u64 k_ms;
+	/* As so many flows, in parts: those that send when the window begins to grow. */
+	__u64 flows;
 	/* What divisions left of W_est's growth. */
 	__u64 left_over;
 };
@@ -76,7 +78,7 @@ struct group {
 	__u64 min_rtt_at_ns;
 	/* What divisions left of the window's growth. */
 	__u64 left_over;
-	/* Under WEIGHT: a round trip, and as many flows as have lost in it, in parts. */
+	/* Under WEIGHT: when this round trip began, and how many flows have been reduced in it, in parts. */
 	__u64 round_began_ns;
 	__u64 round_flows;
 	/* 2^16 are one microsecond. */
@@ -121,7 +123,7 @@ struct {
 } groups SEC(".maps");
 
 /* User space has it in this size (congestion/src/layout.rs). */
-_Static_assert(sizeof(struct group) == 344, "another size");
+_Static_assert(sizeof(struct group) == 360, "another size");
 
 /* A connection's state in its group. */
 struct member {
@@ -303,8 +305,8 @@ static __always_inline void measure(struct group *group, __s32 rtt_us, __u64 now
 		group->srtt -= (group->srtt - rtt) / samples;
 }
 
-/* A member with no round trip like the shortest of the others for so many epochs, in which it used its window, is on another
- * path. */
+/* A member is on another path if, for so many epochs in which it used its window, none of its round trips came near the
+ * group's shortest. */
 #define APART_EPOCHS 16
 
 /* Counts such epochs of a member. */
@@ -319,7 +321,8 @@ static __always_inline void compare_rtt(const struct group *group, struct member
 /* With fewer losses, their number says little. */
 #define LOSSES_MIN 16
 
-/* Whether a member loses four times as much of what it sends as the others, and by four standard deviations no chance. */
+/* Whether a member loses more than four times as large a part of what it sends as the others do, by more than four standard
+ * deviations. */
 static __always_inline bool has_other_losses(const struct group *group, const struct member *member)
 {
 	__u64 lost = member->losses, sent = member->delivered;

@@ -155,7 +155,6 @@ struct tcp_sock {
 struct ack_sample {
 	__u32 pkts_acked;
 	__s32 rtt_us;
-	__u32 in_flight;
 };
 
 enum tcp_ca_event {

@@ -6,9 +6,10 @@
 #pragma once
 #include "group.h"
 
-/* What the owner of a socket wants of its group. Whoever has the socket may change it at any time, and any user may write
- * to the map: the lock is there because a map with one cannot be frozen (BPF_MAP_FREEZE) against the others. */
+/* What the owner of a socket wants of its group. Whoever has the socket may change it at any time. */
 struct membership {
+	/* Never taken. The kernel refuses to freeze a map whose values have a lock; otherwise any user could freeze this one
+	 * for everybody (BPF_MAP_FREEZE). */
 	struct bpf_spin_lock lock;
 	/* The group's place, counted from one, which the programs write here; zero: the socket has none. */
 	__u32 place;
@@ -143,6 +144,7 @@ static __always_inline void start_group(struct group *group, const struct group_
 	group->cubic.began_ns = 0;
 	group->cubic.window_max = 0;
 	group->cubic.window_prior = 0;
+	group->cubic.flows = ONE;
 	group->cubic.left_over = 0;
 	group->cubic_before = group->cubic;
 	group->left_over = 0;
@@ -245,6 +247,8 @@ static __always_inline void renew_terms(struct sock *sk, struct group *group)
 		return;
 	member->terms = number_of_terms(&terms);
 	bpf_spin_lock(&group->lock);
+	if (group->terms.law != terms.law)
+		group->cubic.began_ns = 0;
 	group->terms = terms;
 	bpf_spin_unlock(&group->lock);
 }
@@ -255,7 +259,7 @@ static __always_inline void leave(struct sock *sk, bool is_split)
 {
 	struct member *member = member_of(sk);
 	struct group *group = group_at(member->place);
-	__u64 now_ns = now_of(sk);
+	__u64 now_ns = now_of(sk), taken = 0;
 	bool is_taking;
 
 	if (!group)
@@ -264,9 +268,12 @@ static __always_inline void leave(struct sock *sk, bool is_split)
 	is_taking = group->terms.mode == FAIR || is_split;
 	advance_epoch(group, now_ns);
 	if (is_taking && member->frozen > 0)
-		take(group, member->frozen);
+		taken = member->frozen;
 	else if (is_taking && is_sending(group, member, now_ns) && group->members > 1)
-		take(group, (__u64)share_of(group) * ONE);
+		taken = (__u64)share_of(group) * ONE;
+	take(group, taken);
+	/* Whoever undoes a reduction from before does not restore what was then. */
+	group->generation += taken > 0;
 	if (member->frozen == 0)
 		group->seen = less(group->seen, member->epoch == group->epoch);
 	thaw(group, member);

@@ -50,8 +50,8 @@ static __always_inline __u32 cube_root(__u64 number)
 	return root;
 }
 
-/* RFC 9438 §4.2: the window that CUBIC wants at this time, for so many flows: C = 0.4 segments per cubic second for each. */
-static __always_inline __u64 cubic_window(const struct cubic *cubic, __u64 at_ms, __u64 flows)
+/* RFC 9438 §4.2: the window that CUBIC wants at this time. C = 0.4 segments per cubic second for each flow. */
+static __always_inline __u64 cubic_window(const struct cubic *cubic, __u64 at_ms)
 {
 	bool is_before = at_ms < cubic->k_ms;
 	__u64 off_ms = is_before ? cubic->k_ms - at_ms : at_ms - cubic->k_ms, by;
@@ -59,11 +59,12 @@ static __always_inline __u64 cubic_window(const struct cubic *cubic, __u64 at_ms
 	if (off_ms > 100000)
 		off_ms = 100000;
 	/* 0.4 × flows × off³, from cubic milliseconds. */
-	by = off_ms * off_ms * off_ms / 1000000 * flows * 4 / 10000;
+	by = off_ms * off_ms * off_ms / 1000000 * cubic->flows * 4 / 10000;
 	return is_before ? less(cubic->window_max, by) : cubic->window_max + by;
 }
 
-/* RFC 9438 §4.1 to §4.5, on the aggregate. */
+/* RFC 9438 §4.1 to §4.5, on the aggregate. The curve is that of the flows with which it began: were it that of those that
+ * send now, it would jump whenever one begins or ends. */
 static __always_inline void grow_as_cubic(struct group *group, __u32 acked, __u64 now_ns)
 {
 	__u64 flows = flows_of(group), rtt_ms = group->srtt / 65536000, wanted, slow;
@@ -74,13 +75,14 @@ static __always_inline void grow_as_cubic(struct group *group, __u32 acked, __u6
 
 		cubic->began_ns = now_ns;
 		cubic->window_reno = group->window;
+		cubic->flows = flows;
 		cubic->left_over = 0;
 		if (distance == 0)
 			cubic->window_max = group->window;
 		/* (distance / 0.4 / flows) to the power of ⅓, in milliseconds. */
 		cubic->k_ms = cube_root(distance * 2500000000ull / flows);
 	}
-	wanted = cubic_window(cubic, since(cubic->began_ns, now_ns) / 1000000 + rtt_ms, flows);
+	wanted = cubic_window(cubic, since(cubic->began_ns, now_ns) / 1000000 + rtt_ms);
 	if (wanted > group->window + group->window / 2)
 		wanted = group->window + group->window / 2;
 	/* §4.3: α = 3 (1 − β) / (1 + β), and 1 once the window before the loss is reached again. */
@@ -217,8 +219,9 @@ static __always_inline void time_out(struct group *group, struct member *member,
 		if (held > window)
 			group->ssthresh = group->window;
 	} else if (!is_repeated && window < held && since(group->last_timeout_ns, now_ns) >= rtt_ns) {
-		/* What an undo restores, unless the loss before has noted it. */
-		if (member->cut == 0) {
+		/* What an undo restores, unless this member's loss has noted it, and nobody has reduced the window since. */
+		if (member->cut == 0 || member->generation != group->generation) {
+			member->cut = 0;
 			group->ssthresh_before = group->ssthresh;
 			group->cubic_before = group->cubic;
 		}

@@ -63,6 +63,7 @@ fn main() -> anyhow::Result<()> {
 fn right_verdicts(name: &str) -> Vec<&str> {
     match name {
         "disk and path" => vec!["target", "saturation"],
+        "losses and timeouts" => vec!["losses", "timeouts"],
         _ => vec![name.split(',').next().unwrap_or(name)],
     }
 }

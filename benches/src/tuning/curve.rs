@@ -1,10 +1,11 @@
 //! What a run moved, second by second.
 
 use lab::Sample;
+use lab::workload::Direction;
 use std::collections::BTreeMap;
 
-/// The bytes that the network acknowledged in each of these times after the first request began, until the last one did.
-/// Requests end in waves, which say less.
+/// The bytes that the network acknowledged in each of these times after the first request began, until the last one did; of
+/// reads, those that arrived. Requests end in waves, which say less.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curve(Vec<f64>);
 
@@ -24,13 +25,16 @@ impl Curve {
         };
         let seconds = |at_ns: u64| at_ns.saturating_sub(first_ns) as f64 / 1e9;
         let mut curve = Self(vec![0.0; whole(seconds(last_ns) / STEP_S)]);
+        let is_read = samples.iter().any(is_read);
         let mut known = BTreeMap::<usize, (f64, u64)>::new();
         for sample in samples {
             let Sample::Socket(sample) = sample else { continue };
-            let (at, acked) = (seconds(sample.socket.at_ns), sample.socket.tcp.bytes_acked);
+            let tcp = &sample.socket.tcp;
+            let moved = if is_read { tcp.bytes_received } else { tcp.bytes_acked };
+            let at = seconds(sample.socket.at_ns);
             let new = ((at - FIRST_LOOK_S).max(0.0), 0);
-            let (before, acked_before) = known.insert(sample.connection, (at, acked)).unwrap_or(new);
-            curve.add(before, at, acked.saturating_sub(acked_before) as f64);
+            let (before, moved_before) = known.insert(sample.connection, (at, moved)).unwrap_or(new);
+            curve.add(before, at, moved.saturating_sub(moved_before) as f64);
         }
         curve
     }
@@ -85,6 +89,10 @@ pub fn first_request_ns(samples: &[Sample]) -> Option<u64> {
 
 fn begun_ns(samples: &[Sample]) -> impl Iterator<Item = u64> {
     samples.iter().filter(|sample| matches!(sample, Sample::Request(_))).map(Sample::at_ns)
+}
+
+fn is_read(sample: &Sample) -> bool {
+    matches!(sample, Sample::Request(request) if request.direction == Direction::Read)
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]

@@ -217,6 +217,11 @@ impl Connecting {
             Some(congestion) => format!("{portals} under {congestion}"),
             None => portals,
         };
+        // Nor is what many flows have found to be the beginning of fewer.
+        let portals = match self.as_flows == Tuning::default().as_flows {
+            true => portals,
+            false => format!("{portals} as {} flows", self.as_flows),
+        };
         let kept = Kept::of_user()?;
         Some(KnownPath { known: kept.recall(&portals), kept, portals })
     }

@@ -6,20 +6,45 @@ use crate::path_id::PathId;
 use crate::portal_group::PortalGroup;
 use crate::report::PathState;
 use crate::{Error, Portal, supervisor};
-use futures_util::future::join_all;
+use futures_util::future::{self, Either, join_all};
+use pdu::Duration;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 
 /// Makes the other connections of the first session, and then further sessions.
 pub(crate) async fn make_others(shared: Arc<Shared>, first: PathId, layout: Layout) {
-    if layout.by_portal_group {
-        join_share(&shared, first, &layout).await;
-        open_sessions_of_other_groups(&shared, &layout).await;
-        take_up_the_rest(&shared, first, &layout).await;
-    } else {
-        supervisor::join_all(&shared, first).await;
-    }
-    open_further_sessions(&shared, &layout).await;
+    let others = async {
+        if layout.by_portal_group {
+            join_share(&shared, first, &layout).await;
+            open_sessions_of_other_groups(&shared, &layout).await;
+            take_up_the_rest(&shared, first, &layout).await;
+        } else {
+            supervisor::join_all(&shared, first).await;
+        }
+        open_further_sessions(&shared, &layout).await;
+    };
+    log_in_while_open(&shared, others).await;
     shared.with(|driver, _| driver.begun());
+}
+
+/// How long a login may still last when the user closes the target.
+const LAST_LOGIN: Duration = Duration::from_secs(2);
+
+/// The output of `logins`, or `None` if the user closes the target and they do not end soon: one that hangs then would keep
+/// all sessions from being logged out.
+pub(crate) async fn log_in_while_open<F: Future>(shared: &Shared, logins: F) -> Option<F::Output> {
+    let closed = async {
+        shared.until(Driver::is_closing).await;
+        shared.environment.sleep(LAST_LOGIN).await;
+    };
+    match future::select(pin!(logins), pin!(closed)).await {
+        Either::Left((output, _)) => Some(output),
+        Either::Right(((), _)) => {
+            tracing::info!("a login is given up: the target is being closed");
+            None
+        }
+    }
 }
 
 /// Gives a session the connections at the portals of its group.

@@ -228,6 +228,17 @@ impl Shared {
         look(&self.driver.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Waits until this can be said of the paths.
+    pub async fn until(&self, is_so: impl Fn(&Driver) -> bool) {
+        loop {
+            let changed = self.paths_changed.listen();
+            if self.read(&is_so) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     /// A sample of everything.
     pub fn report(&self) -> Report {
         self.read(|driver| driver.report(&self.target_name))
@@ -267,7 +278,7 @@ impl Driver {
 
     /// Refuses new operations, and logs out when the last one has ended.
     pub fn close(&mut self) {
-        self.closing = true;
+        (self.closing, self.paths_changed) = (true, true);
         self.paths.iter().for_each(Path::ring);
     }
 

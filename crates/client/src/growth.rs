@@ -15,11 +15,11 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             Growth::Over => return,
             Growth::None => changed.await,
             Growth::One { pause } => {
-                let added = add_connection(&shared).await;
-                if let Err(error) = &added {
+                let added = beginning::log_in_while_open(&shared, add_connection(&shared)).await;
+                if let Some(Err(error)) = &added {
                     tracing::info!(%error, "no further connection could be made");
                 }
-                shared.with(|driver, _| driver.grown(added.is_err()));
+                shared.with(|driver, _| driver.grown(!matches!(added, Some(Ok(())))));
                 shared.environment.sleep(pause).await;
             }
         }

@@ -82,13 +82,7 @@ async fn leave(shared: &Shared, id: PathId) {
 
 /// Waits until a path has no session.
 async fn session_end(shared: &Shared, id: PathId) {
-    loop {
-        let changed = shared.paths_changed.listen();
-        if shared.read(|driver| driver.path(id).is_none_or(|path| path.core.is_none())) {
-            return;
-        }
-        changed.await;
-    }
+    shared.until(|driver| driver.path(id).is_none_or(|path| path.core.is_none())).await;
 }
 
 /// The error of a path whose session ended before it was proven.

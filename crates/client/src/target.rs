@@ -105,14 +105,7 @@ impl Target {
 
     /// Waits until all connections have logged in or failed to.
     pub async fn complete(&self) {
-        let shared = &self.handle.shared;
-        loop {
-            let changed = shared.paths_changed.listen();
-            if !shared.read(Driver::is_beginning) {
-                return;
-            }
-            changed.await;
-        }
+        self.handle.shared.until(|driver| !driver.is_beginning()).await;
     }
 
     /// Opens a logical unit of the target and asks every path whether it leads there.
@@ -221,8 +214,8 @@ impl Target {
         if removed { Ok(()) } else { Err(UsageError::Config("the last connection stays").into()) }
     }
 
-    /// Refuses new operations, waits for the outstanding ones and for connections that are logging in, logs out, and
-    /// waits for that. Does not flush: unflushed writes stay in the target's cache.
+    /// Refuses new operations, waits for the outstanding ones and up to two seconds for connections that are logging in,
+    /// logs out, and waits for that. Does not flush: unflushed writes stay in the target's cache.
     ///
     /// # Errors
     /// If the target does not answer in time; the connections are closed all the same.
@@ -246,17 +239,8 @@ impl Target {
     async fn until(&self, is_over: fn(&Driver) -> bool) -> Result<(), Error> {
         let shared = &self.handle.shared;
         let patience = shared.config.reconnect.give_up_after + shared.config.login_timeout;
-        let over = async {
-            loop {
-                let changed = shared.paths_changed.listen();
-                if shared.read(is_over) {
-                    return;
-                }
-                changed.await;
-            }
-        };
         let portal = || shared.read(|driver| driver.paths[PathId(0)].portals.leading().clone());
-        match shared.environment.within(patience, over).await {
+        match shared.environment.within(patience, shared.until(is_over)).await {
             Some(()) => Ok(()),
             None => Err(NetworkError::Timeout { portal: portal(), during: "logout" }.into()),
         }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 const MEMBERSHIP_BYTES: usize = 32;
 
 /// The size of `struct group`.
-pub(crate) const GROUP_BYTES: u32 = 344;
+pub(crate) const GROUP_BYTES: u32 = 360;
 
 const ORDER_BYTES: usize = 16;
 const TERMS_BYTES: usize = 8;
@@ -86,8 +86,8 @@ pub(crate) fn group(bytes: &[u8]) -> Option<Group> {
     let _epoch_active_cut_timeout_min_rtt: [u64; 5] = fields.u64s()?;
     let _left_over_and_round: [u64; 3] = fields.u64s()?;
     let srtt = fields.u64()?;
-    let _cubic: [u64; 6] = fields.u64s()?;
-    let _ssthresh_and_cubic_before: [u64; 7] = fields.u64s()?;
+    let _cubic: [u64; 7] = fields.u64s()?;
+    let _ssthresh_and_cubic_before: [u64; 8] = fields.u64s()?;
     let (_delivered, _epoch) = (fields.u64()?, fields.u32()?);
     let (seen, seen_before, repairing_members) = (fields.u32()?, fields.u32()?, fields.u32()?);
     let (_rtt, _rtt_before, min_rtt_us) = (fields.u32()?, fields.u32()?, fields.u32()?);

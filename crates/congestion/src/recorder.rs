@@ -5,7 +5,7 @@ use crate::record::Recording;
 use crate::{Error, Record};
 use bpf::{BpfError, MapCore as _, MapFlags, RingBufferBuilder};
 use std::cell::RefCell;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -31,22 +31,9 @@ impl Recorder {
         want(namespace, port).map_err(|error| failed(&error))?;
         let (ending, end) = channel();
         let collect = move || {
-            let records = RefCell::new(Vec::new());
-            let map = ours().map("records")?;
-            let mut ring = RingBufferBuilder::new();
-            ring.add(&map, |bytes| {
-                records.borrow_mut().extend(Record::from_bytes(bytes));
-                0
-            })?;
-            let ring = ring.build()?;
-            while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                ring.consume()?;
-            }
-            let lost = lost()?;
-            want(0, None)?;
-            ring.consume()?;
-            drop(ring);
-            Ok(Recording { records: records.into_inner(), lost })
+            let recording = collect(&end);
+            // Also if something has failed.
+            want(0, None).and(recording)
         };
         let thread = thread::Builder::new().name("recorder".to_owned()).spawn(collect);
         let thread = thread.map_err(|error| failed(&error))?;
@@ -76,6 +63,26 @@ impl Drop for Recorder {
         // An error cannot be reported here.
         let _ = self.end();
     }
+}
+
+/// Collects records until `end` says so.
+fn collect(end: &Receiver<()>) -> Result<Recording, BpfError> {
+    let records = RefCell::new(Vec::new());
+    let map = ours().map("records")?;
+    let mut ring = RingBufferBuilder::new();
+    ring.add(&map, |bytes| {
+        records.borrow_mut().extend(Record::from_bytes(bytes));
+        0
+    })?;
+    let ring = ring.build()?;
+    while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        ring.consume()?;
+    }
+    let lost = lost()?;
+    want(0, None)?;
+    ring.consume()?;
+    drop(ring);
+    Ok(Recording { records: records.into_inner(), lost })
 }
 
 /// Says whose calls are to be recorded: those of a network namespace, by its inode number; none if that is zero.

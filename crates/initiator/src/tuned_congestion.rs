@@ -24,6 +24,7 @@ pub(crate) fn choose(config: &mut Config, offered: &Offered) {
     }
     if let Some(congestion) = &mut config.socket.congestion
         && offered.is_allowed(&congestion.name)
+        && offered.names_groups
     {
         share_as_flows(congestion, &mut config.tuning);
     }
@@ -33,12 +34,12 @@ pub(crate) fn choose(config: &mut Config, offered: &Offered) {
     }
 }
 
-/// A group that behaves as so many flows need not have fewer connections.
+/// A group can behave as so many flows with more connections.
 fn share_as_flows(congestion: &mut Congestion, tuning: &mut Tuning) {
     let is_fair = Control::named(&congestion.name) == Some(Control::Fair);
     if is_fair && congestion.terms.mode == Mode::Fair {
         congestion.terms.mode = Mode::Weight(tuning.as_flows.saturating_mul(PARTS));
-        tuning.as_flows = tuning.connections_max;
+        tuning.is_shared = true;
     }
 }
 
@@ -100,13 +101,21 @@ mod tests {
         config.socket.congestion = Some(Congestion::named("rw_fair"));
         share_as_flows(config.socket.congestion.as_mut().unwrap(), &mut config.tuning);
         assert_eq!(config.socket.congestion.unwrap().to_string(), "rw_fair:weight=8");
-        assert_eq!(config.tuning.as_flows, 64);
+        assert!(config.tuning.is_shared);
     }
 
     #[test]
-    fn where_the_group_s_control_is_not_loaded_the_connections_are_as_few_as_the_flows() {
-        let as_flows = |allowed| chosen("cubic", allowed, Connections::Auto, Some("rw_fair")).tuning.as_flows;
-        assert_eq!((as_flows("cubic"), as_flows("cubic rw_fair")), (8, 64));
+    fn where_there_can_be_no_group_the_connections_are_as_few_as_the_flows() {
+        let is_shared = |allowed: &str, names_groups| {
+            let mut config = Config { connections: Connections::Auto, ..Config::default() };
+            config.socket.congestion = Some(Congestion::named("rw_fair"));
+            let allowed = allowed.split_whitespace().map(str::to_owned).collect();
+            choose(&mut config, &Offered { allowed, names_groups, ..Offered::default() });
+            config.tuning.is_shared
+        };
+        assert!(is_shared("cubic rw_fair", true));
+        assert!(!is_shared("cubic", true), "the control is not loaded");
+        assert!(!is_shared("cubic rw_fair", false), "this process cannot name groups");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::experiment::Quantity;
 use crate::namespace::Namespace;
 use congestion::{Control, GroupState, Record, Recorder, Recording};
 use framing::Congestion;
+use observe::statistics::Sample;
 use policy::law::ensemble::{Aggregate, Member};
 use policy::law::replay::{self, Comparison, Hook, Replay};
 use policy::law::{Bic, Fast, Flow, GroupTerms, Hstcp, Htcp, Law, PARTS, Reno, Scalable, Westwood};
@@ -203,18 +204,13 @@ fn quantities(comparison: &Comparison) -> BTreeMap<Quantity, f64> {
 
 /// As a part of what is allowed; `None` of none.
 fn median(errors: &[replay::Error]) -> Option<f64> {
-    quantile(errors, ALLOWED_MEDIAN, 0.5)
+    percentile(errors, ALLOWED_MEDIAN, 50.0)
 }
 
 fn p99(errors: &[replay::Error]) -> Option<f64> {
-    quantile(errors, ALLOWED_P99, 0.99)
+    percentile(errors, ALLOWED_P99, 99.0)
 }
 
-fn quantile(errors: &[replay::Error], (segments, part): (f64, f64), share: f64) -> Option<f64> {
-    let mut errors: Vec<_> = errors.iter().map(|error| error.of(segments, part)).collect();
-    errors.sort_by(f64::total_cmp);
-    let last = errors.len().checked_sub(1)?;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
-    let index = (last as f64 * share).round() as usize;
-    Some(errors[index])
+fn percentile(errors: &[replay::Error], (segments, part): (f64, f64), percent: f64) -> Option<f64> {
+    Some(Sample::of(errors.iter().map(|error| error.of(segments, part)))?.percentile(percent))
 }

@@ -89,7 +89,9 @@ fn assert_follows_its_law(path: &str, control: &str) -> RunOutcome {
     let (median, p99) = (measured(Quantity::LawError), measured(Quantity::LawErrorP99));
     assert!(measured(Quantity::Acknowledgements) > 500.0, "{control}: {:?}", outcome.measured);
     assert!(median <= 1.0 && p99 <= 1.0, "{control}: {median} and {p99} of what is allowed");
-    // The few losses of so short a run have no percentile; some runs have none, and some controls no groups.
+    let has_group_errors = outcome.measured.contains_key(&Quantity::LawGroupError);
+    assert_eq!(has_group_errors, control.starts_with("rw_fair"), "{control}");
+    // The few losses of so short a run have no percentile, and some runs have none.
     for quantity in [Quantity::LawReductionError, Quantity::LawGroupError, Quantity::LawGroupErrorP99] {
         let error = outcome.measured.get(&quantity);
         assert!(
@@ -175,6 +177,24 @@ fn a_group_follows_the_owner_of_a_member_and_the_administrator_before_the_owner(
 
 /// Bytes that a connection may send until something is to have happened: over the path, half a minute.
 const BYTES_MAX: usize = 40 << 20;
+
+#[test]
+fn the_same_number_in_another_network_namespace_is_another_group() {
+    let Some(_loaded) = Loaded::all() else { return };
+    let lab = Lab::build(&topology(link(10, Duration::from_millis(1))), None).unwrap();
+    let address = lab.server.addresses[0];
+    let listener = lab.server.namespace.run(|| TcpListener::bind((address, 0))).unwrap().unwrap();
+    let address = listener.local_addr().unwrap();
+    let here = lab.client.namespace.run(|| TcpStream::connect(address)).unwrap().unwrap();
+    let there = listener.accept().unwrap().0;
+    for socket in [&here, &there] {
+        transport::choose(&Congestion::named("rw_fair"), 6, socket).unwrap();
+    }
+    let groups = congestion::groups().unwrap();
+    let members: Vec<_> =
+        groups.iter().filter(|group| group.key.group == 6).map(|group| group.members).collect();
+    assert_eq!(members, [1, 1]);
+}
 
 #[test]
 fn members_on_another_path_leave_the_group() {

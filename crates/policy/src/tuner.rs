@@ -34,7 +34,7 @@ pub const FIRST_CONNECTIONS: u32 = 16;
 pub struct Slice {
     /// Its end.
     pub end: Instant,
-    /// Its length.
+    /// The time in which the bytes were moved: its length, up to the moments at which that was looked at.
     pub length: Duration,
     /// The connections that took commands.
     pub connections: u32,
@@ -44,7 +44,8 @@ pub struct Slice {
     pub connections_max: u32,
     /// They may use BBR, at most [`BBR_CONNECTIONS_MAX`] of them.
     pub may_use_bbr: bool,
-    /// Payload of the commands that the target answered, in both directions.
+    /// What the network carried in both directions; where nothing measures it, payload of the commands that the target
+    /// answered.
     pub moved_bytes: u64,
     /// What limited the session; `None` if that cannot be said.
     pub diagnosis: Option<Diagnosis>,
@@ -78,13 +79,21 @@ pub struct Terms {
     /// The connections that are kept over a full path, whether or not more would move more there: beside others, the
     /// session takes the share of so many flows.
     pub as_flows: u32,
+    /// The congestion control of the connections sees to that, however many there are. It has no say in what the target
+    /// sends.
+    pub is_shared: bool,
     /// What was found over the same path before. It is a start, and is verified.
     pub experience: Experience,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { connections_max: TUNED_CONNECTIONS_MAX, as_flows: AS_FLOWS, experience: Experience::default() }
+        Self {
+            connections_max: TUNED_CONNECTIONS_MAX,
+            as_flows: AS_FLOWS,
+            is_shared: false,
+            experience: Experience::default(),
+        }
     }
 }
 
@@ -165,7 +174,7 @@ pub enum Reason {
     StillFull(f64),
     /// No further connection could be made.
     NoneCame,
-    /// The other number could not be judged in time.
+    /// The other number could not be judged in time, before the session moved data the other way or hardly any.
     TooLate,
     /// Something other than the connections limits now, so no more are made.
     LimitedElsewhere(Limit),
@@ -230,7 +239,7 @@ impl fmt::Display for Reason {
                 write!(formatter, "kept: fewer move {ratio:.2} times as much, but the path is still full")
             }
             Self::NoneCame => formatter.write_str("no further connection could be made"),
-            Self::TooLate => formatter.write_str("back, because too little was moved to judge it in time"),
+            Self::TooLate => formatter.write_str("back, because it could not be judged in time"),
             Self::LimitedElsewhere(limit) => {
                 let what = limit.beyond_connections().unwrap_or_else(|| limit.name());
                 write!(formatter, "no more are made: {what} limits now")

@@ -253,6 +253,24 @@ fn where_much_is_lost_the_first_connections_are_kept() {
 }
 
 #[test]
+fn where_connections_may_cause_the_losses_fewer_are_tried_and_no_more() {
+    let mut session = guided();
+    session.loss = 0.15;
+    session.work(&Path { full: Limit::Losses, ..CLEAN }, 120);
+    assert!(session.decisions.iter().all(|decision| decision.connections < 16), "{:?}", session.decisions);
+    assert_eq!(session.connections, 2);
+}
+
+#[test]
+fn where_fewer_move_less_the_losses_are_the_paths_and_connections_are_added() {
+    let mut session = guided();
+    session.loss = 0.15;
+    session.work(&LOSSY, 60);
+    let numbers: Vec<u32> = session.decisions.iter().map(|decision| decision.connections).collect();
+    assert_eq!(numbers[..4], [14, 16, 32, 64], "{:?}", session.decisions);
+}
+
+#[test]
 fn where_much_of_what_is_read_comes_out_of_order_the_first_connections_are_kept() {
     let mut session = guided();
     (session.is_incoming, session.out_of_order) = (true, 0.2);
@@ -482,6 +500,17 @@ fn a_later_session_verifies_what_was_found() {
 }
 
 #[test]
+fn one_flow_under_bbr_verifies_what_two_had_found() {
+    let slower = Path { of_bbr: 6e6, ..LOSSY };
+    let experience = found(with_bbr(), &LOSSY);
+    let tuner = Guided::new(Terms { experience, as_flows: 1, ..Terms::default() });
+    let mut session = Session { may_use_bbr: true, ..Session::begin(tuner) };
+    session.work(&slower, 10);
+    let reasons: Vec<_> = session.decisions.iter().map(|decision| decision.reason.name()).collect();
+    assert_eq!(reasons[..2], ["bbr_known", "path_changed"]);
+}
+
+#[test]
 fn connections_that_brought_nothing_are_not_begun_with_again() {
     let useless = Path { bytes_per_second: 1e7, of_each: 1e7, full: Limit::Losses, ..LOSSY };
     let mut session = guided();
@@ -567,6 +596,17 @@ fn fewer_connections_that_cannot_be_judged_in_time_are_not_kept() {
     session.work(&CLEAN, 3);
     let last = session.decisions.last().unwrap();
     assert_eq!((last.reason.name(), last.connections), ("too_late", 4), "{:?}", session.decisions);
+}
+
+#[test]
+fn what_is_read_is_not_compared_with_what_was_written() {
+    let mut session = guided();
+    session.work(&LOSSY, 3);
+    assert_eq!((session.connections, session.decisions.len()), (32, 1), "{:?}", session.decisions);
+    session.is_incoming = true;
+    session.work(&CLEAN, 4);
+    let last = session.decisions.last().unwrap();
+    assert_eq!((last.reason.name(), last.connections), ("too_late", 16), "{:?}", session.decisions);
 }
 
 #[test]

@@ -82,6 +82,7 @@ impl Tuning {
                 let terms = Terms {
                     connections_max: config.tuning.connections_max,
                     as_flows: config.tuning.as_flows,
+                    is_shared: config.tuning.is_shared,
                     experience: config.tuning.experience,
                 };
                 let tuner = (environment.tuner)(terms);
@@ -212,15 +213,22 @@ impl Driver {
     fn slice(&self, since: &Begun, now: Instant) -> Option<Slice> {
         let connections = self.working_lanes().count();
         let are_the_same = (since.connections, since.lanes_made) == (connections, self.next_lane);
-        (are_the_same && !self.tuning.is_logging_in && now >= since.until).then(|| Slice {
-            end: now,
-            length: now.saturating_duration_since(since.at),
-            connections: number(connections),
-            law: self.tuning.law,
-            connections_max: self.connections_max(),
-            may_use_bbr: self.tuning.bbr.is_some(),
-            moved_bytes: self.answered_bytes - since.answered_bytes,
-            diagnosis: self.looks.seen().since(&since.seen).diagnose(),
+        (are_the_same && !self.tuning.is_logging_in && now >= since.until).then(|| {
+            let seen = self.looks.seen().since(&since.seen);
+            // Answers come late: the first ones when all that is under way has been moved.
+            let answered =
+                (self.answered_bytes - since.answered_bytes, now.saturating_duration_since(since.at));
+            let (moved_bytes, length) = seen.carried().unwrap_or(answered);
+            Slice {
+                end: now,
+                length,
+                connections: number(connections),
+                law: self.tuning.law,
+                connections_max: self.connections_max(),
+                may_use_bbr: self.tuning.bbr.is_some(),
+                moved_bytes,
+                diagnosis: seen.diagnose(),
+            }
         })
     }
 

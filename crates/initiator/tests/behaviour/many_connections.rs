@@ -1,7 +1,8 @@
 //! One session of many connections carries a disk's I/O.
 
-use crate::world::{World, config, connect, expect_pattern, pattern, stingy_relay, url};
+use crate::world::{World, config, connect, expect_pattern, mute_relay, pattern, stingy_relay, url};
 use ropewalk_initiator::{Error, TargetError, UsageError};
+use std::time::Duration;
 
 const PIECE: usize = 256 << 10;
 
@@ -76,6 +77,18 @@ async fn a_session_that_is_closed_while_further_connections_log_in_ends_in_order
         let session = ropewalk_initiator::begin(&world.url(), config(6)).await.unwrap();
         session.close().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_session_is_closed_although_logins_of_further_connections_hang() {
+    let world = World::new().await;
+    let relay = mute_relay(world.address()).await;
+    let mut config = config(4);
+    config.login_timeout = Duration::from_secs(3600);
+    let session = ropewalk_initiator::begin(&url(relay), config).await.unwrap();
+    let lun = session.lun(0).await.unwrap();
+    lun.write(0, pattern(&lun, 0, PIECE, 1), false).await.unwrap();
+    session.close().await.unwrap();
 }
 
 #[tokio::test]

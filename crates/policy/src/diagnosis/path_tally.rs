@@ -31,6 +31,8 @@ enum Sum {
     /// Bytes sent, and those of them that were sent again.
     SentBytes,
     RepeatedBytes,
+    /// Bytes that came.
+    ReceivedBytes,
     /// The round trips when data was sent again, times its bytes.
     RttAtLoss,
     /// Expiries of the retransmission timer.
@@ -105,6 +107,11 @@ impl PathTally {
         self.add(Sum::ReceiveRttAtLoss, path.receive_rtt.as_secs_f64() * out_of_order);
     }
 
+    /// So many bytes have come on a connection.
+    pub fn add_received(&mut self, bytes: u64) {
+        self.add(Sum::ReceivedBytes, bytes as f64);
+    }
+
     /// A time in which a connection was as it is measured now.
     pub fn add_time(
         &mut self,
@@ -152,6 +159,11 @@ impl PathTally {
     /// Bytes sent for the first time.
     pub fn fresh_bytes(&self) -> f64 {
         self.of(Sum::SentBytes) - self.of(Sum::RepeatedBytes)
+    }
+
+    /// Bytes that were sent for the first time or came; `None` if nothing was measured.
+    pub fn carried_bytes(&self) -> Option<u64> {
+        (self.of(Sum::Seen) > 0.0).then(|| whole(self.fresh_bytes() + self.of(Sum::ReceivedBytes)))
     }
 
     /// Whether data mostly waits in a queue on the path.

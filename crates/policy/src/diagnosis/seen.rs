@@ -73,6 +73,13 @@ impl Seen {
         self.path.evidence().rtt_min
     }
 
+    /// The bytes that the network carried in both directions, and the time in which it did; `None` if nothing measured it.
+    #[must_use]
+    pub fn carried(&self) -> Option<(u64, Duration)> {
+        let time = Duration::try_from_secs_f64(self.waits_s.sum()).ok()?;
+        self.path.carried_bytes().map(|bytes| (bytes, time))
+    }
+
     /// What limited the session; `None` if too little of it was seen, or if its path is shorter than a millisecond and the
     /// processor was not the limit: disks take as long as the network there, and nothing that is measured here tells them
     /// apart.

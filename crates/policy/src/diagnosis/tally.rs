@@ -43,6 +43,7 @@ impl Last {
 struct Counted {
     lane: LaneId,
     counters: PathCounters,
+    received_bytes: u64,
     window_bytes: u64,
     /// Nothing was sent or acknowledged.
     was_idle: bool,
@@ -99,6 +100,7 @@ impl Tally {
         let counted = Counted {
             lane: lane.lane,
             counters: path.counters,
+            received_bytes: lane.received_bytes,
             window_bytes: path.congestion_window_bytes,
             was_idle: path.in_flight_bytes == 0 && path.unsent_bytes == 0,
             window_before_idle: None,
@@ -107,6 +109,7 @@ impl Tally {
         match self.lanes.iter_mut().find(|known| known.lane == lane.lane) {
             Some(known) => {
                 self.seen.path.add_counters(known.counters, path);
+                self.seen.path.add_received(lane.received_bytes.saturating_sub(known.received_bytes));
                 *known = Counted { window_before_idle: known.window_before_idle(path), ..counted };
                 is_restarted = known.window_before_idle.is_some();
             }

@@ -43,6 +43,8 @@ struct Cubic {
     window_prior: f64,
     window_reno: f64,
     k_s: f64,
+    /// As so many flows: those that send when the window begins to grow.
+    flows: f64,
 }
 
 const EPOCH_MIN: Duration = Duration::from_millis(10);
@@ -157,18 +159,19 @@ impl Aggregate {
         }
     }
 
-    /// RFC 9438 §4.1 to §4.5, for so many flows.
+    /// RFC 9438 §4.1 to §4.5. The curve is that of the flows with which it began.
     fn grow_as_cubic(&mut self, acked: f64, now: Instant) {
         const C: f64 = 0.4;
         let flows = self.flows();
         let began = *self.cubic.began.get_or_insert_with(|| {
             self.cubic.window_max = self.cubic.window_max.max(self.window);
             self.cubic.window_reno = self.window;
-            self.cubic.k_s = ((self.cubic.window_max - self.window) / C / flows).cbrt();
+            (self.cubic.flows, self.cubic.k_s) =
+                (flows, ((self.cubic.window_max - self.window) / C / flows).cbrt());
             now
         });
         let at_s = now.saturating_duration_since(began).as_secs_f64() + self.srtt_s;
-        let wanted = self.cubic.window_max + C * flows * (at_s - self.cubic.k_s).powi(3);
+        let wanted = self.cubic.window_max + C * self.cubic.flows * (at_s - self.cubic.k_s).powi(3);
         let wanted = wanted.min(1.5 * self.window);
         let is_below = self.cubic.window_reno < self.cubic.window_prior;
         let slow = if is_below { 3.0 * (1.0 - CUBIC_REMAINS) / (1.0 + CUBIC_REMAINS) } else { 1.0 };
@@ -247,7 +250,7 @@ impl Aggregate {
         }
         self.last_timeout = Some(now);
         if !is_noted {
-            // What an undo restores; otherwise the loss before has noted it.
+            // What an undo restores; otherwise the member's loss has noted it, and nobody has reduced the window since.
             self.before = (self.ssthresh, self.cubic);
         }
         let cut = (self.window - f64::from(self.members)).max(0.0);
@@ -435,6 +438,7 @@ impl Law for Member {
             State::Cwr | State::Recovery => self.freeze(held),
             State::Loss => {
                 let mut group = self.aggregate.borrow_mut();
+                let is_noted = self.cut > 0.0 && self.reductions == group.reductions;
                 if matches!(group.terms.mode, Mode::Fair | Mode::Weight(_)) {
                     let lost = (held - window).max(0.0);
                     self.cut += lost;
@@ -444,9 +448,9 @@ impl Law for Member {
                     }
                 } else if flow.state != State::Loss
                     && window < held
-                    && let Some(cut) = group.time_out_as_one(self.cut > 0.0, flow.now)
+                    && let Some(cut) = group.time_out_as_one(is_noted, flow.now)
                 {
-                    self.cut += cut;
+                    self.cut = if is_noted { self.cut + cut } else { cut };
                     self.reductions = group.reductions;
                 }
                 drop(group);
@@ -497,7 +501,11 @@ impl Law for Member {
         // In the other modes, the others have its share: the path is as before.
         if group.terms.mode == Mode::Fair {
             let share = frozen.or_else(|| (is_sending && group.members > 1).then(|| group.share()));
-            share.into_iter().for_each(|share| group.take(share));
+            if let Some(share) = share {
+                group.take(share);
+                // Whoever undoes a reduction from before does not restore what was then.
+                group.reductions += 1;
+            }
         }
         group.seen -= u32::from(frozen.is_none() && self.epoch == group.epoch);
         group.members -= 1;

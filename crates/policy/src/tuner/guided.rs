@@ -30,6 +30,9 @@ use pdu::{Duration, Instant};
 /// on the path makes up for until the others have grown. So those that have brought nothing, too, are given up a few at a
 /// time. None is set aside in the first seconds, and so nothing is lost by short work.
 ///
+/// Where more than a twentieth is lost, the connections themselves may be the cause: a thin path does not hold the few
+/// segments that each of many has under way. Then fewer are tried first, and more only if fewer move less.
+///
 /// Where losses limit each connection, BBR on two connections is tried first, if it may be used: it needs a few round
 /// trips, where further connections would have to log in.
 ///
@@ -178,6 +181,12 @@ impl Guided {
         if self.terms.as_flows < AS_FLOWS { self.terms.as_flows } else { FIRST_CONNECTIONS }
     }
 
+    /// The connections as which it may behave where the path is full.
+    fn flows_max(&self, sample: &Sample) -> u32 {
+        let is_shared = self.terms.is_shared && !sample.is_incoming;
+        if is_shared { self.terms.connections_max } else { self.terms.as_flows }
+    }
+
     /// Ends a trial whose connections are still being made, if something else has become the limit.
     fn grow_no_more(&mut self, slice: &Slice) -> Option<Decision> {
         let is_growing = self
@@ -225,7 +234,7 @@ impl Guided {
         let known = self.known?.of(diagnosis.is_incoming).filter(|known| known.law == Law::Bbr)?;
         let first = Sample::of_slice(slice);
         let (connections, limit) = self.bbr_instead(Advice::of(diagnosis)?, &first, slice)?;
-        (self.known, self.held) = (None, Some(known));
+        (self.known, self.held) = (None, Some(Found { connections, ..known }));
         Some(decision(slice.end, &first, (connections, Law::Bbr), Reason::BbrKnown(limit)))
     }
 
@@ -250,6 +259,10 @@ impl Guided {
         let is_late = now > trial.began + TRIAL_MAX;
         let ratio = sample.ratio_to(&trial.before.found());
         let before = trial.before.connections;
+        if sample.is_incoming != trial.before.is_incoming {
+            // What is read says nothing of what was written.
+            return Some(decision(now, sample, (before, trial.before.law), Reason::TooLate));
+        }
         if trial.law != trial.before.law {
             return Some(self.judge_bbr(ratio, trial, sample, is_late, now));
         }
@@ -266,7 +279,7 @@ impl Guided {
         if !is_of_trial || sample.law != trial.law {
             return None;
         }
-        let is_full_of_others = sample.is_full() && before > self.terms.as_flows;
+        let is_full_of_others = sample.is_full() && before > self.flows_max(sample);
         let is_plain = if is_of_more { ratio >= GAIN_MIN } else { is_full_of_others };
         if is_late && !is_plain {
             let rest = if is_of_more { &mut self.up } else { &mut self.down };
@@ -284,11 +297,15 @@ impl Guided {
             }
             (false, ratio) if ratio >= LOSS_MAX => {
                 self.down = Rest::NONE;
+                if trial.before.may_overload() {
+                    // The losses were not the path's.
+                    self.up.lengthen(now);
+                }
                 (sample.connections, Reason::AsGood(ratio))
             }
             (false, ratio)
                 if sample.is_full()
-                    && sample.connections >= self.terms.as_flows
+                    && sample.connections >= self.flows_max(sample)
                     && is_taken_up(ratio, sample.connections, before) =>
             {
                 self.down = Rest::NONE;
@@ -388,7 +405,7 @@ impl Guided {
     }
 
     fn other_number(&mut self, advice: Advice, sample: &Sample, slice: &Slice) -> Option<(u32, Reason)> {
-        let connections = sample.connections;
+        let (connections, flows_max) = (sample.connections, self.flows_max(sample));
         if self.enough.is_some_and(|enough| enough >= connections) {
             self.end_retreat(slice.end);
         }
@@ -396,20 +413,24 @@ impl Guided {
         let more = more.min(slice.connections_max).min(self.terms.connections_max);
         let may_grow = self.enough.is_none() && self.up.is_over(slice.end) && !self.fills(sample);
         let more = Some(more).filter(|more| *more > connections && may_grow);
+        let may_overload = sample.may_overload() && self.enough.is_none();
+        let few = if connections > flows_max { flows_max } else { CONNECTIONS_MIN.min(flows_max) };
         let least = match advice {
+            Advice::More(_) if may_overload => few,
             Advice::More(_) => self.enough.unwrap_or(connections),
             Advice::Fewer(_) if sample.loses_much() => self.first().min(connections),
-            Advice::Fewer(_) if connections > self.terms.as_flows => self.terms.as_flows,
-            Advice::Fewer(_) => CONNECTIONS_MIN.min(self.terms.as_flows),
+            Advice::Fewer(_) => few,
         };
-        let fewer = connections
-            .saturating_sub(sample.aside_at_once(advice, self.stride, self.terms.as_flows))
-            .max(least);
-        let fewer = Some(fewer).filter(|fewer| *fewer < connections && self.down.is_over(slice.end));
+        let fewer =
+            connections.saturating_sub(sample.aside_at_once(advice, self.stride, flows_max)).max(least);
+        let wants_fewer = fewer < connections;
+        let fewer = Some(fewer).filter(|_| wants_fewer && self.down.is_over(slice.end));
         let of_more = |limit| more.map(|more| (more, Reason::EachIsLimited(limit)));
         let of_fewer = |limit| fewer.map(|fewer| (fewer, Reason::FewerMayDo(limit)));
         match advice {
             Advice::Fewer(limit) => of_fewer(limit),
+            // Only when fewer have moved less are the losses the path's.
+            Advice::More(limit) if may_overload && wants_fewer && !self.down.has_failed() => of_fewer(limit),
             Advice::More(limit) => of_more(limit).or(of_fewer(limit)),
         }
     }

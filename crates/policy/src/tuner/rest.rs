@@ -29,6 +29,11 @@ impl Rest {
         *self = Self { until: Some(now + self.pause), pause: (self.pause * 2).min(REST_MAX) };
     }
 
+    /// The last trial in this direction has failed.
+    pub fn has_failed(self) -> bool {
+        self.pause > REST_MIN
+    }
+
     pub fn is_over(self, now: Instant) -> bool {
         self.until.is_some_and(|until| now >= until)
     }

@@ -4,8 +4,8 @@ use super::{Found, Law, Slice};
 use crate::diagnosis::{Diagnosis, Limit};
 use pdu::{Duration, Instant};
 
-/// A sample has so many slices that its answers tell a few percent apart, but at most so many.
-const SAMPLE_BYTES: u64 = 4 << 20;
+/// A sample has so many slices that it tells a few percent apart, but at most so many.
+const SAMPLE_BYTES: u64 = 1 << 20;
 const SAMPLE_SLICES_MAX: u32 = 16;
 
 /// Slices that are this many times the sample's length apart do not belong together: others, which say nothing of the
@@ -23,6 +23,9 @@ const QUEUE_PART: f64 = 0.7;
 /// Where more is lost than this, round trips are long for other reasons than queues: acknowledgements of single segments
 /// are delayed. Connections beyond the first ones may be what loses so much; no others are set aside.
 const MUCH_LOSS: f64 = 0.01;
+
+/// Where more is lost than this, the connections may be too many for the path to hold a few segments of each.
+const OVERLOAD: f64 = 0.05;
 
 /// A path has changed when the same connections move more than this many times as much, or as little.
 pub(super) const CHANGE: f64 = 1.25;
@@ -120,13 +123,16 @@ impl Sample {
 
     fn goes_on_with(&self, slice: &Slice) -> bool {
         let is_near = slice.end <= self.began + (self.length + slice.length) * SAMPLE_GAPS;
-        (self.connections, self.law) == (slice.connections, slice.law) && is_near
+        let is_of_same = (self.connections, self.law) == (slice.connections, slice.law);
+        let is_incoming = slice.diagnosis.as_ref().map(|diagnosis| diagnosis.is_incoming);
+        let is_same_way = self.slices == 0 || is_incoming.is_none_or(|incoming| incoming == self.is_incoming);
+        is_of_same && is_near && is_same_way
     }
 
-    /// The connections that may be set aside at a time. Those beyond `as_flows` go without regard to the queue.
-    pub fn aside_at_once(&self, advice: Advice, stride: f64, as_flows: u32) -> u32 {
+    /// The connections that may be set aside at a time. Those beyond `flows_max` go without regard to the queue.
+    pub fn aside_at_once(&self, advice: Advice, stride: f64, flows_max: u32) -> u32 {
         let part = match advice {
-            Advice::Fewer(_) if self.connections > as_flows => ASIDE_MAX,
+            Advice::Fewer(_) if self.connections > flows_max => ASIDE_MAX,
             Advice::Fewer(_) if !self.loses_much() => {
                 (QUEUE_PART * self.queue / f64::from(self.slices.max(1))).min(ASIDE_MAX)
             }
@@ -140,13 +146,21 @@ impl Sample {
         matches!(self.advice, Some(Advice::Fewer(_)))
     }
 
+    pub fn loses_much(&self) -> bool {
+        self.loss() > MUCH_LOSS
+    }
+
+    /// So much is lost that fewer connections may lose less.
+    pub fn may_overload(&self) -> bool {
+        self.loss() > OVERLOAD
+    }
+
     /// Of data from the target, the loss is an estimate. Behind each lost segment a window comes out of order, which under
     /// CUBIC, where it is friendly to Reno, has about √(2 ÷ loss) segments (RFC 9438 §4.3).
-    pub fn loses_much(&self) -> bool {
+    fn loss(&self) -> f64 {
         let slices = f64::from(self.slices.max(1));
         let of_reads = (self.out_of_order / slices).powi(2) / 2.0;
-        let loss = if self.is_incoming { of_reads } else { self.loss / slices };
-        loss > MUCH_LOSS
+        if self.is_incoming { of_reads } else { self.loss / slices }
     }
 
     fn is_enough(&self, slices_min: u32) -> bool {

@@ -253,6 +253,24 @@ pub async fn stingy_relay(target: SocketAddr) -> SocketAddr {
     address
 }
 
+/// A relay for one connection. Others get no answer.
+pub async fn mute_relay(target: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (near, _) = listener.accept().await.unwrap();
+        let (near_read, near_write) = near.into_split();
+        let (far_read, far_write) = TcpStream::connect(target).await.unwrap().into_split();
+        tokio::spawn(pump(near_read, far_write, None));
+        tokio::spawn(pump(far_read, near_write, None));
+        let mut others = Vec::new();
+        while let Ok((other, _)) = listener.accept().await {
+            others.push(other);
+        }
+    });
+    address
+}
+
 async fn accept(listener: TcpListener, state: Arc<RelayState>) {
     while let Ok((near, _)) = listener.accept().await {
         if state.closed.load(Ordering::SeqCst) {
