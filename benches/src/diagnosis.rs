@@ -6,6 +6,7 @@
 use anyhow::Context;
 use clap::Parser;
 use lab::{Folder, Quantity, RunRecord, SeriesSummary, Summary};
+use observe::statistics::Sample;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,8 +42,10 @@ struct Injected {
     runs: usize,
     /// The median of the gains that the diagnoses predicted.
     predicted: Option<f64>,
-    /// The median rate with the remedy, by that with the limit.
+    /// The median of the rates with the remedy, each by that of the same seed with the limit.
     achieved: Option<f64>,
+    /// How far each prediction was from what was then reached, as a share of that.
+    errors: Vec<f64>,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -77,9 +80,14 @@ impl Injected {
             };
             folder.records.iter().filter(is_of)
         };
-        let rate = |run| {
-            median(of_run(run).filter_map(|record| record.measured.get(&Quantity::Throughput).copied()))
+        let rate = |record: &RunRecord| record.measured.get(&Quantity::Throughput).copied();
+        let gain = |limited: &RunRecord| {
+            let cured = of_run("cured").find(|cured| cured.repetition == limited.repetition)?;
+            Some(rate(cured)? / rate(limited)?)
         };
+        let predicted = |limited: &RunRecord| limited.session.as_ref()?.diagnosis.as_ref()?.gain;
+        let pairs = of_run("limited").filter_map(|limited| predicted(limited).zip(gain(limited)));
+        let errors = pairs.map(|(predicted, achieved)| (predicted - achieved).abs() / achieved).collect();
         let diagnoses: Vec<_> =
             of_run("limited").filter_map(|record| record.session.as_ref()?.diagnosis.as_ref()).collect();
         let mut verdicts = BTreeMap::new();
@@ -92,15 +100,10 @@ impl Injected {
             verdicts,
             right,
             runs: of_run("limited").count(),
-            predicted: median(diagnoses.iter().filter_map(|diagnosis| diagnosis.gain)),
-            achieved: rate("cured").zip(rate("limited")).map(|(cured, limited)| cured / limited),
+            predicted: median(of_run("limited").filter_map(predicted)),
+            achieved: median(of_run("limited").filter_map(gain)),
+            errors,
         }
-    }
-
-    /// How far the prediction was from what was reached, as a share of that.
-    fn error(&self) -> Option<f64> {
-        let (predicted, achieved) = self.predicted.zip(self.achieved)?;
-        Some((predicted - achieved).abs() / achieved)
     }
 }
 
@@ -109,12 +112,13 @@ impl fmt::Display for Report {
         writeln!(formatter, "| what limited | right | verdicts | predicted gain | achieved | error |")?;
         writeln!(formatter, "|---|---:|---|---:|---:|---:|")?;
         for limit in &self.limits {
-            let Injected { name, verdicts, right, runs, predicted, achieved } = limit;
+            let Injected { name, verdicts, right, runs, predicted, achieved, errors } = limit;
             let verdicts =
                 verdicts.iter().map(|(verdict, number)| format!("{verdict} {number}")).collect::<Vec<_>>();
             let gain = |gain: Option<f64>| gain.map_or("–".to_owned(), |gain| format!("{gain:.2}"));
             // A gain that nobody predicted has no error.
-            let error = limit.error().map_or("–".to_owned(), |error| format!("{:.0} %", error * 100.0));
+            let error = median(errors.iter().copied());
+            let error = error.map_or("–".to_owned(), |error| format!("{:.0} %", error * 100.0));
             writeln!(
                 formatter,
                 "| {name} | {right} of {runs} | {} | {} | {} | {error} |",
@@ -124,7 +128,8 @@ impl fmt::Display for Report {
             )?;
         }
         let sum = |number: fn(&Injected) -> usize| self.limits.iter().map(number).sum::<usize>();
-        let error = median(self.limits.iter().filter_map(Injected::error)).unwrap_or(f64::NAN);
+        let errors = self.limits.iter().flat_map(|limit| limit.errors.iter().copied());
+        let error = median(errors).unwrap_or(f64::NAN);
         writeln!(
             formatter,
             "\nRight: {} of {} runs. The median error of the predicted gains is {:.0} %.",
@@ -136,7 +141,5 @@ impl fmt::Display for Report {
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<_> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    Sample::of(values).map(|sample| sample.median())
 }
