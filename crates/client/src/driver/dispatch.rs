@@ -14,6 +14,13 @@ use session::initiator::{Command, Data, Session, TaskId};
 /// Spare lanes are called on when all others have been silent for this long: their path may be dead.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
+/// A spare lane of a session that would not survive its loss gets a piece of a command after this silence, before either end
+/// pings it: istgt closes a connection that answers a ping, or pings, while others carry commands ([`super::tail_probe`]).
+const SPARE_SILENCE_MAX: Duration = Duration::from_secs(6);
+
+/// The piece.
+const SPARE_PIECE_BYTES: u64 = 64 << 10;
+
 impl Driver {
     pub(super) fn enqueue_all(&mut self, requests: Vec<RequestId>) {
         requests.into_iter().for_each(|key| self.enqueue(key));
@@ -134,8 +141,25 @@ impl Driver {
         }
     }
 
+    /// A lane shown that is spare, and must not stay silent.
+    fn silent_spare_lane(&self) -> Option<LaneId> {
+        let is_silent = |sample: &&LaneSample| {
+            sample.obstacle == Some(Obstacle::Spare)
+                && sample.load.commands == 0
+                && sample.path.is_some_and(|path| path.in_silence >= SPARE_SILENCE_MAX)
+        };
+        let depends_on = |lane: LaneId| {
+            let path = self.paths.iter().find(|path| path.lane_state(lane).is_some());
+            path.is_some_and(|path| !path.outlives_connections() && path.working_lanes().next().is_some())
+        };
+        self.lanes_shown.iter().filter(is_silent).map(|sample| sample.lane).find(|lane| depends_on(*lane))
+    }
+
     /// The policy's choice among the lanes that it is shown; `None` if it holds the command back.
     fn choose(&mut self, demand: policy::Demand, now: Instant) -> Option<Choice> {
+        if let Some(lane) = self.silent_spare_lane() {
+            return Some(Choice { lane, bytes_max: SPARE_PIECE_BYTES });
+        }
         self.hide_spare();
         let shown = &self.lanes_shown;
         if !shown.iter().any(LaneSample::is_usable) {
