@@ -177,10 +177,29 @@ fn the_guided_tuner_keeps_the_connections_that_a_full_path_needs() {
 }
 
 #[test]
-fn where_a_disk_is_the_limit_the_guided_tuner_changes_nothing() {
+fn where_a_disk_is_the_limit_no_connections_are_added_and_those_that_it_does_not_need_go() {
     let mut session = guided();
-    session.work(&Path { limit: Limit::Target, full: Limit::Target, ..LOSSY }, 120);
-    assert_eq!(session.decisions, []);
+    session.work(&Path { limit: Limit::Target, full: Limit::Target, ..CLEAN }, 120);
+    let numbers: Vec<u32> = session.decisions.iter().map(|decision| decision.connections).collect();
+    assert_eq!(numbers, [8, 4, 2, 2], "{:?}", session.decisions);
+}
+
+#[test]
+fn a_target_that_does_better_with_few_connections_has_few() {
+    let mut session = guided();
+    for _ in 0..80 {
+        session.slice(9e6 / f64::from(session.connections).sqrt(), Limit::Target);
+    }
+    assert_eq!(session.connections, 2, "{:?}", session.decisions);
+}
+
+#[test]
+fn a_target_that_needs_its_connections_keeps_them() {
+    let mut session = guided();
+    session.work(&Path { limit: Limit::Target, ..LOSSY }, 120);
+    let numbers: Vec<u32> = session.decisions.iter().map(|decision| decision.connections).collect();
+    assert_eq!(numbers[..4], [8, 16, 12, 16], "{:?}", session.decisions);
+    assert!(numbers.len() <= 8, "{:?}", session.decisions);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use crate::diagnosis::Limit;
 use pdu::{Duration, Instant};
 
 /// Begins with several connections, and tries another number only where the diagnosis says that it may help: more where
-/// something limits each connection (losses, timeouts, windows, buffers), fewer where the path is full. Where something
-/// else limits the session, such as the target's disk, it changes nothing.
+/// something limits each connection (losses, timeouts, windows, buffers), fewer where the path is full, or where the target
+/// limits the session: some targets do better with few. Where something else limits, it changes nothing.
 ///
 /// Each trial compares two equal samples, one right before the change and one after it, once the connections have had
 /// time to adapt. More connections stay if they move at least [`GAIN_MIN`] times as much, fewer if they move at least
@@ -419,7 +419,7 @@ impl Guided {
             Advice::More(_) if may_overload => few,
             Advice::More(_) => self.enough.unwrap_or(connections),
             Advice::Fewer(_) if sample.loses_much() => self.first().min(connections),
-            Advice::Fewer(_) => few,
+            Advice::Fewer(_) | Advice::Relieve(_) => few,
         };
         let fewer =
             connections.saturating_sub(sample.aside_at_once(advice, self.stride, flows_max)).max(least);
@@ -428,7 +428,7 @@ impl Guided {
         let of_more = |limit| more.map(|more| (more, Reason::EachIsLimited(limit)));
         let of_fewer = |limit| fewer.map(|fewer| (fewer, Reason::FewerMayDo(limit)));
         match advice {
-            Advice::Fewer(limit) => of_fewer(limit),
+            Advice::Fewer(limit) | Advice::Relieve(limit) => of_fewer(limit),
             // Only when fewer have moved less are the losses the path's.
             Advice::More(limit) if may_overload && wants_fewer && !self.down.has_failed() => of_fewer(limit),
             Advice::More(limit) => of_more(limit).or(of_fewer(limit)),

@@ -17,6 +17,9 @@ const SAMPLE_GAPS: u32 = 3;
 const ASIDE_MAX: f64 = 0.25;
 const ASIDE_UNSEEN: f64 = 0.125;
 
+/// The same of a slow target's connections, whose windows are not needed.
+const ASIDE_RELIEVED: f64 = 0.5;
+
 /// The part of what a queue holds that the windows of connections set aside may make up.
 const QUEUE_PART: f64 = 0.7;
 
@@ -37,6 +40,8 @@ pub(super) enum Advice {
     More(Limit),
     /// The path is full.
     Fewer(Limit),
+    /// The target is slow. Fewer connections may be easier for it.
+    Relieve(Limit),
 }
 
 impl Advice {
@@ -48,11 +53,11 @@ impl Advice {
                 Some(Self::More(limit))
             }
             Limit::Saturation => Some(Self::Fewer(limit)),
+            Limit::Target => Some(Self::Relieve(limit)),
             Limit::Caller
             | Limit::Depth
             | Limit::CommandWindow
             | Limit::ReadyToTransfer
-            | Limit::Target
             | Limit::Arrival
             // The windows grow by themselves.
             | Limit::SlowStart
@@ -132,6 +137,7 @@ impl Sample {
     /// The connections that may be set aside at a time. Those beyond `flows_max` go without regard to the queue.
     pub fn aside_at_once(&self, advice: Advice, stride: f64, flows_max: u32) -> u32 {
         let part = match advice {
+            Advice::Relieve(_) => ASIDE_RELIEVED,
             Advice::Fewer(_) if self.connections > flows_max => ASIDE_MAX,
             Advice::Fewer(_) if !self.loses_much() => {
                 (QUEUE_PART * self.queue / f64::from(self.slices.max(1))).min(ASIDE_MAX)
