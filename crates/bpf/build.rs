@@ -8,10 +8,11 @@ fn main() {
 
 #[cfg(feature = "programs")]
 fn build_programs() {
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
 
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("Cargo sets it"));
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
+    // Not as it was compiled: one build script may serve several copies of the sources.
+    let folder = |name| PathBuf::from(std::env::var_os(name).expect("Cargo sets it"));
+    let (out, sources) = (folder("OUT_DIR"), folder("CARGO_MANIFEST_DIR").join("../../bpf"));
     println!("cargo::rerun-if-changed={}", sources.display());
     let files = std::fs::read_dir(&sources).expect("the folder of the programs can be read");
     for file in files {

@@ -1,5 +1,6 @@
 //! Lets the program know of which commit it was built, where git knows: results say it.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,7 +12,9 @@ fn main() {
 
 /// The commit that is checked out; `None` without git, and where the sources lie in somebody else's repository.
 fn revision() -> Option<String> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
+    // Not as it was compiled: one build script may serve several copies of the sources.
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR")?);
+    let workspace = here.join("../..").canonicalize().ok()?;
     let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?).canonicalize().ok()?;
     if top != workspace {
         return None;
