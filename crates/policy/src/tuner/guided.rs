@@ -423,14 +423,14 @@ impl Guided {
         };
         let fewer =
             connections.saturating_sub(sample.aside_at_once(advice, self.stride, flows_max)).max(least);
-        let wants_fewer = fewer < connections;
-        let fewer = Some(fewer).filter(|_| wants_fewer && self.down.is_over(slice.end));
+        let fewer = Some(fewer).filter(|fewer| *fewer < connections);
+        // Only when fewer have moved less are the losses the path's.
+        let more = more.filter(|_| !may_overload || fewer.is_none() || self.down.has_failed());
+        let fewer = fewer.filter(|_| self.down.is_over(slice.end));
         let of_more = |limit| more.map(|more| (more, Reason::EachIsLimited(limit)));
         let of_fewer = |limit| fewer.map(|fewer| (fewer, Reason::FewerMayDo(limit)));
         match advice {
             Advice::Fewer(limit) | Advice::Relieve(limit) => of_fewer(limit),
-            // Only when fewer have moved less are the losses the path's.
-            Advice::More(limit) if may_overload && wants_fewer && !self.down.has_failed() => of_fewer(limit),
             Advice::More(limit) => of_more(limit).or(of_fewer(limit)),
         }
     }
