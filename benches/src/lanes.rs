@@ -97,8 +97,8 @@ fn measure(effort: Effort) -> anyhow::Result<String> {
          `ram:`. On loopback the sender's core also does the kernel's work for the receiver. The shares of cores include \
          the login.\n",
         machine::commit(),
-        machine::today()?,
-        machine::describe()?,
+        machine::today(),
+        machine::describe(),
         effort.rounds,
         effort.duration.as_secs(),
     );

@@ -1,16 +1,12 @@
 //! The machine, the commit and the date of a measurement, without which its numbers mean little.
 
-use std::fs;
-use std::process::Command;
+use observe::report::rfc3339;
+use std::time::SystemTime;
 
-/// Cores and kernel, for a report.
-///
-/// # Errors
-/// If the system does not provide them.
-pub fn describe() -> anyhow::Result<String> {
-    let cores = std::thread::available_parallelism()?;
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    Ok(format!("{cores} cores, Linux {}", kernel.trim()))
+/// Processor, cores and kernel, for a report.
+pub fn describe() -> String {
+    let machine = lab::Machine::this();
+    format!("{}, {} cores, {}", machine.processor, machine.processors, machine.kernel)
 }
 
 /// The commit from which this program was built; the sources may differ from it.
@@ -19,10 +15,7 @@ pub fn commit() -> String {
 }
 
 /// Today's date in UTC, as year, month and day.
-///
-/// # Errors
-/// If there is no `date`.
-pub fn today() -> anyhow::Result<String> {
-    let date = Command::new("date").args(["-u", "+%Y-%m-%d"]).output()?.stdout;
-    Ok(String::from_utf8_lossy(&date).trim().to_owned())
+pub fn today() -> String {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    rfc3339(since_1970).chars().take_while(|letter| *letter != 'T').collect()
 }

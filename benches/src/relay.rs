@@ -7,10 +7,12 @@
 mod lab_report;
 mod machine;
 
+use anyhow::Context;
 use clap::Parser;
 use lab::netem::{ETHERNET_FRAMING, LinkModel, MTU, PathModel, Rate};
 use lab::{Distribution, Lab, Segmentation, Streams, Topology, Verdict, ping};
 use lab_report::{Effort, LabReport, VERDICT};
+use observe::statistics::Sample;
 use policy::time_model::{TCP_IPV4_BYTES, payload_bits_per_second};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -109,18 +111,17 @@ fn milliseconds(nanoseconds: u64) -> String {
 
 fn idle() -> anyhow::Result<(String, Verdict)> {
     let lab = lab(144, FEW)?;
-    let mut round_trips = ping(&lab.client.namespace, lab.server.addresses[0], PINGS)?;
-    round_trips.sort_unstable();
-    let at = |share: usize| round_trips.get(round_trips.len() * share / 1000).copied().unwrap_or_default();
-    let beyond = |share: usize| at(share).saturating_sub(ONE_WAY * 2).as_secs_f64() * 1e3;
+    let round_trips = ping(&lab.client.namespace, lab.server.addresses[0], PINGS)?;
+    let beyond = round_trips.iter().map(|time| time.saturating_sub(ONE_WAY * 2).as_secs_f64() * 1e3);
+    let beyond = Sample::of(beyond).context("no ping was answered")?;
     let verdict = lab.relay.stop().verdict();
     let text = format!(
         "\nOn an idle path {count} of {PINGS} pings took {p50:.2} ms (median), {p99:.2} ms (p99) and {p999:.2} ms (p99.9) \
          longer than the path's {round_trip} ms. {VERDICT}.",
-        count = round_trips.len(),
-        p50 = beyond(500),
-        p99 = beyond(990),
-        p999 = beyond(999),
+        count = beyond.count(),
+        p50 = beyond.median(),
+        p99 = beyond.percentile(99.0),
+        p999 = beyond.percentile(99.9),
         round_trip = (ONE_WAY * 2).as_millis(),
     );
     Ok((text, verdict))

@@ -14,24 +14,17 @@ pub fn describe(effort: Effort) -> anyhow::Result<String> {
         "# Speed and memory\n\n\
          Written by `{command}`, built from commit {commit}, on {date}: medians of {rounds} rounds of {seconds} s \
          each; in every round, the contenders of a cell take turns.\n\n\
-         * Machine: {processor}, {machine}. Loopback; congestion control {congestion}; targets on core \
+         * Machine: {machine}. Loopback; congestion control {congestion}; targets on core \
          {TARGET_CORE}, clients on core {CLIENT_CORE}.\n\
          * Storage: {WORKING_SET_MIB} MiB of memory, fully written beforehand.\n\
          * Others: {others}.\n",
         command = format!("benches/run {}", arguments.join(" ")).trim(),
         commit = machine::commit(),
-        date = machine::today()?,
+        date = machine::today(),
         rounds = effort.rounds,
         seconds = effort.duration.as_secs(),
-        processor = processor(),
-        machine = machine::describe()?,
+        machine = machine::describe(),
         congestion = congestion.trim(),
         others = packages::installed(&OTHERS).join(", "),
     ))
-}
-
-fn processor() -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = text.lines().find_map(|line| line.strip_prefix("model name"));
-    name.map_or("an unknown processor", |name| name.trim_start_matches([' ', '\t', ':'])).to_owned()
 }

@@ -7,30 +7,10 @@ use crate::{Effort, WORKING_SET_MIB};
 use anyhow::Context;
 use observe::statistics::Sample;
 use std::fmt::Write;
-use std::fs::File;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 /// The client's load above which the client is the bottleneck, so that the cell says nothing about the target.
 const CLIENT_BOUND_LOAD: f64 = 0.9;
-
-/// The file that is the disk of the peers and of ropewalk beside them. Dropping this value removes the file.
-struct MemoryFile(PathBuf);
-
-impl MemoryFile {
-    fn create() -> anyhow::Result<Self> {
-        let path = Path::new("/dev/shm").join(format!("ropewalk-benches-{}.raw", std::process::id()));
-        File::create(&path)?.set_len(WORKING_SET_MIB << 20)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for MemoryFile {
-    fn drop(&mut self) {
-        // A failure to remove the file is ignored.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 /// One cell: for each contender, the runs of all rounds.
 struct Cell {
@@ -97,8 +77,10 @@ impl Cell {
 }
 
 pub fn measure(effort: Effort) -> anyhow::Result<String> {
-    let file = MemoryFile::create()?;
-    let contenders = Contender::all(&file.0)?;
+    // The disk of the peers, and of ropewalk beside them.
+    let file = tempfile::Builder::new().suffix(".raw").tempfile_in("/dev/shm")?;
+    file.as_file().set_len(WORKING_SET_MIB << 20)?;
+    let contenders = Contender::all(file.path())?;
     let mut cells = Vec::new();
     for workload in Workload::all() {
         eprintln!("{workload}");

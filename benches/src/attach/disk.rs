@@ -8,7 +8,7 @@ use lab::{Lab, Topology};
 use ropewalk_interop::{IQN, PATIENCE, Program, Ropewalk, Stream, binary};
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A way to a disk.
@@ -82,7 +82,9 @@ impl Disk {
         let mut nbdkit = Command::new("nbdkit");
         nbdkit.args(["--foreground", "--unix"]).arg(&path).args(["memory", &format!("{DISK_MIB}M")]);
         let nbdkit = Program::start(&mut nbdkit)?;
+        let begun = Instant::now();
         while !path.exists() {
+            ensure!(begun.elapsed() < PATIENCE, "nbdkit made no socket: {:?}", nbdkit.lines());
             std::thread::sleep(Duration::from_millis(10));
         }
         let servers = (Some(nbdkit), None);

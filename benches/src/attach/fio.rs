@@ -15,20 +15,13 @@ pub struct Job {
     pub depth: u32,
 }
 
-/// How fast that was.
-#[derive(Clone, Copy, Debug)]
-pub struct Rate {
-    /// Operations per second.
-    pub per_second: f64,
-}
-
-impl Rate {
-    /// In the unit of reports.
-    pub fn describe(self, job: Job) -> String {
-        if job.block_bytes >= 128 << 10 {
-            format!("{:.0}", self.per_second * f64::from(job.block_bytes) / 1e6)
+impl Job {
+    /// So many operations per second in the unit of reports: megabytes or thousands of operations.
+    pub fn describe(self, per_second: f64) -> String {
+        if self.block_bytes >= 128 << 10 {
+            format!("{:.0}", per_second * f64::from(self.block_bytes) / 1e6)
         } else {
-            format!("{:.1}", self.per_second / 1e3)
+            format!("{:.1}", per_second / 1e3)
         }
     }
 }
@@ -39,8 +32,8 @@ impl fmt::Display for Job {
     }
 }
 
-/// Runs a job on a target, which fio's own options describe.
-pub fn run(job: Job, target: &[String], duration: Duration) -> anyhow::Result<Rate> {
+/// Runs a job on a target, which fio's own options describe. Returns the operations per second.
+pub fn run(job: Job, target: &[String], duration: Duration) -> anyhow::Result<f64> {
     let seconds = duration.as_secs();
     let output = Command::new("fio")
         .args(["--name=job", "--output-format=json", "--time_based", "--randrepeat=0", "--norandommap"])
@@ -50,13 +43,12 @@ pub fn run(job: Job, target: &[String], duration: Duration) -> anyhow::Result<Ra
         .arg(format!("--iodepth={}", job.depth))
         .arg(format!("--runtime={seconds}"))
         .output()
-        .context("fio is missing")?;
+        .context("cannot start fio: install Debian's package fio")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "fio failed: {said}");
     // Its engine for NBD says something first.
     let begin = output.stdout.iter().position(|byte| *byte == b'{').context("fio made no report")?;
     let report: Value = serde_json::from_slice(&output.stdout[begin..]).context("fio's report")?;
     let direction = if job.rw.ends_with("read") { "read" } else { "write" };
-    let per_second = report["jobs"][0][direction]["iops"].as_f64().context("fio's report has no rate")?;
-    Ok(Rate { per_second })
+    report["jobs"][0][direction]["iops"].as_f64().context("fio's report has no rate")
 }

@@ -15,7 +15,8 @@ mod packages;
 use anyhow::Context;
 use clap::Parser;
 use disk::{Disk, Far, Kind};
-use fio::{Job, Rate};
+use fio::Job;
+use observe::statistics::Sample;
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
@@ -76,8 +77,8 @@ fn describe(options: &Options) -> anyhow::Result<String> {
          Written by `benches/attach`, built from commit {commit}, on {date}: {machine}. Medians of {rounds} rounds of {seconds} s \
          by fio, in which all disks take turns. Others: {others}.\n",
         commit = machine::commit(),
-        date = machine::today()?,
-        machine = machine::describe()?,
+        date = machine::today(),
+        machine = machine::describe(),
         rounds = options.rounds,
         seconds = options.seconds,
         others = packages::installed(&["fio", "nbdkit", "util-linux"]).join(", "),
@@ -102,10 +103,10 @@ fn near(options: &Options) -> anyhow::Result<String> {
                 rates.push(fio::run(job, &disk.target(), Duration::from_secs(options.seconds))?);
             }
         }
-        let share =
-            measured[1].iter().zip(&measured[0]).map(|(ours, theirs)| ours.per_second / theirs.per_second);
-        let cells: Vec<_> = measured.iter().map(|rates| median(rates).describe(job)).collect();
-        let share = middle(share.collect());
+        let share = measured[1].iter().zip(&measured[0]).map(|(ours, theirs)| ours / theirs);
+        let share = median(share)?;
+        let cells = measured.iter().map(|rates| Ok(job.describe(median(rates.iter().copied())?)));
+        let cells: Vec<_> = cells.collect::<anyhow::Result<_>>()?;
         writeln!(text, "| {job} | {} | {:.0} % |", cells.join(" | "), share * 100.0)?;
     }
     Ok(text)
@@ -132,7 +133,7 @@ fn far(options: &Options) -> anyhow::Result<String> {
                 let disk = far.attach(kind)?;
                 rates.push(fio::run(job, &disk.target(), Duration::from_secs(options.seconds))?);
             }
-            let rate = median(&rates).per_second;
+            let rate = median(rates)?;
             cells.push(format!("{rate:.0} ({:.0} %)", rate / limit * 100.0));
         }
         writeln!(text, "| {job} | {limit:.0} | {} |", cells.join(" | "))?;
@@ -140,11 +141,6 @@ fn far(options: &Options) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn median(rates: &[Rate]) -> Rate {
-    Rate { per_second: middle(rates.iter().map(|rate| rate.per_second).collect()) }
-}
-
-fn middle(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+fn median(rounds: impl IntoIterator<Item = f64>) -> anyhow::Result<f64> {
+    Ok(Sample::of(rounds).context("no rounds were asked for: --rounds must be at least 1")?.median())
 }

@@ -2,7 +2,7 @@
 
 use crate::experiment::{BesideSetup, Quantity, Setup};
 use crate::lab::Lab;
-use crate::scsi_measures;
+use crate::scsi_measures::{self, ended_bytes};
 use crate::scsi_run::{ScsiReport, ScsiRun, ScsiRunError};
 use crate::streams::{FlowTimes, StreamSample, Streams};
 use framing::Congestion;
@@ -67,13 +67,14 @@ impl Others {
     /// The workload's share of what all moved after its warm-up and while there were streams, if there were any, and how
     /// evenly each of them moved it.
     pub(crate) fn quantities(&self, report: &ScsiReport, setup: &Setup) -> BTreeMap<Quantity, f64> {
-        let (mut from_ns, mut to_ns) = scsi_measures::counted_ns(report, setup).into_inner();
-        if let [first, .., last] = &self.streams[..] {
-            (from_ns, to_ns) = (from_ns.max(first.at_ns), to_ns.min(last.at_ns));
-        }
-        let times = from_ns..=to_ns;
-        let mut bytes = vec![requested_bytes(report, &times)];
-        bytes.extend(self.clients.iter().map(|client| requested_bytes(client, &times)));
+        let counted = scsi_measures::counted_ns(report, setup);
+        let mut samples = self.streams.iter().filter(|sample| counted.contains(&sample.at_ns));
+        let times = match (samples.next(), samples.next_back()) {
+            (Some(first), Some(last)) => first.at_ns..=last.at_ns,
+            _ => counted,
+        };
+        let mut bytes = vec![ended_bytes(report, &times)];
+        bytes.extend(self.clients.iter().map(|client| ended_bytes(client, &times)));
         bytes.extend(stream_bytes(&self.streams, &times));
         let all: f64 = bytes.iter().sum();
         if bytes.len() == 1 || all == 0.0 {
@@ -82,12 +83,6 @@ impl Others {
         let fairness = jain_index(&bytes).map(|index| (Quantity::Fairness, index));
         [(Quantity::Share, bytes[0] / all)].into_iter().chain(fairness).collect()
     }
-}
-
-/// The bytes of requests that ended in these times.
-fn requested_bytes(report: &ScsiReport, times: &RangeInclusive<u64>) -> f64 {
-    let ended = report.requests.iter().filter(|request| times.contains(&request.ended_ns));
-    ended.map(|request| f64::from(request.bytes)).sum()
 }
 
 /// The bytes of each stream that arrived between the first and the last sample in these times.

@@ -1,5 +1,6 @@
 //! The kernel's TCP settings in a host's namespace.
 
+use crate::lab::LabError;
 use crate::namespace::Namespace;
 use crate::topology::Topology;
 use serde::Serialize;
@@ -15,7 +16,7 @@ pub struct KernelSettings(pub BTreeMap<String, String>);
 
 /// A setting that the kernel refused.
 #[derive(Debug, thiserror::Error)]
-#[error("setting {name} to \"{value}\" in a namespace: {source}")]
+#[error("setting {name} to \"{value}\": {source}; take it out of the setup, or load the module that has it")]
 pub struct SettingRefused {
     /// The setting's name.
     pub name: String,
@@ -42,20 +43,17 @@ const RECORDED: &[&str] = &[
 
 impl KernelSettings {
     /// Applies the settings of `topology`, and reads back those in force.
-    pub(crate) fn apply(topology: &Topology, host: &Namespace) -> Result<Self, SettingRefused> {
+    pub(crate) fn apply(topology: &Topology, host: &Namespace) -> Result<Self, LabError> {
         let wanted = wanted(topology);
         let apply = || {
             for (name, value) in &wanted {
                 write(name, value)?;
             }
-            let names = wanted.iter().map(|(name, _)| name);
-            let set =
-                names.map(|name| Ok((name.clone(), read(name).map_err(|source| refused(name, "", source))?)));
+            let set = wanted.iter().map(|(name, _)| Ok((name.clone(), read(name)?)));
             let others = RECORDED.iter().filter_map(|name| Some(Ok(((*name).to_owned(), read(name).ok()?))));
-            set.chain(others).collect::<Result<BTreeMap<_, _>, _>>()
+            set.chain(others).collect::<Result<BTreeMap<_, _>, LabError>>()
         };
-        let outcome = host.run(apply).map_err(|source| refused("everything", "", source))?;
-        let mut settings = outcome?;
+        let mut settings = host.run(apply)??;
         // Older kernels have some of them only for the whole machine.
         let missing = RECORDED.iter().filter(|name| !settings.contains_key(**name));
         let of_machine: Vec<_> =
@@ -93,19 +91,20 @@ pub(crate) fn has_ipv6() -> bool {
 }
 
 fn write(name: &str, value: &str) -> Result<(), SettingRefused> {
-    fs::write(file(name), value).map_err(|source| refused(name, value, source))
+    fs::write(file(name), value).map_err(|source| SettingRefused {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        source,
+    })
 }
 
 /// Reads a setting in the calling thread's namespace.
 fn read(name: &str) -> io::Result<String> {
-    let text = fs::read_to_string(file(name))?;
+    let text = fs::read_to_string(file(name));
+    let text = text.map_err(|error| io::Error::new(error.kind(), format!("reading {name}: {error}")))?;
     Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 fn file(name: &str) -> PathBuf {
     PathBuf::from("/proc/sys").join(name.replace('.', "/"))
-}
-
-fn refused(name: &str, value: &str, source: io::Error) -> SettingRefused {
-    SettingRefused { name: name.to_owned(), value: value.to_owned(), source }
 }

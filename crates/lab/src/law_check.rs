@@ -189,7 +189,7 @@ fn parts(parts: u64) -> f64 {
 }
 
 fn quantities(comparison: &Comparison) -> BTreeMap<Quantity, f64> {
-    let Comparison { windows, reductions, aggregates, .. } = comparison;
+    let Comparison { windows, reductions, aggregates, resynchronisations } = comparison;
     let errors = [
         (Quantity::LawError, median(windows)),
         (Quantity::LawErrorP99, p99(windows)),
@@ -199,7 +199,11 @@ fn quantities(comparison: &Comparison) -> BTreeMap<Quantity, f64> {
         (Quantity::LawGroupErrorP99, p99(aggregates)),
     ];
     let errors = errors.into_iter().filter_map(|(quantity, error)| Some((quantity, error?)));
-    errors.chain([(Quantity::Acknowledgements, windows.len() as f64)]).collect()
+    let counts = [
+        (Quantity::Acknowledgements, windows.len() as f64),
+        (Quantity::Resynchronisations, f64::from(*resynchronisations)),
+    ];
+    errors.chain(counts).collect()
 }
 
 /// As a part of what is allowed; `None` of none.

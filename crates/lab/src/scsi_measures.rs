@@ -67,7 +67,7 @@ pub(crate) fn quantities(report: &ScsiReport, setup: &Setup) -> BTreeMap<Quantit
     let transfer = transfers.filter(|_| counted.is_whole).map(|transfers| transfers.mean());
     let order_waits = Sample::of(counted.at_target(None).map(|command| command.order_wait_ns as f64 / 1e9));
     let quantities = [
-        (Quantity::Throughput, bits_per_second(requests)),
+        (Quantity::Throughput, bits_per_second(report, &counted_ns(report, setup))),
         (Quantity::Fairness, counted.fairness(report.run.session.connections)),
         (Quantity::RequestTime, times.as_ref().map(Sample::mean)),
         (Quantity::RequestTimeP99, times.as_ref().map(|times| times.percentile(99.0))),
@@ -108,9 +108,15 @@ fn elapsed_s(requests: &[&RequestSample]) -> Option<f64> {
     Some(seconds(begun_ns, ended_ns)).filter(|elapsed| *elapsed > 0.0)
 }
 
-fn bits_per_second(requests: &[&RequestSample]) -> Option<f64> {
-    let bytes: f64 = requests.iter().map(|request| f64::from(request.bytes)).sum();
-    Some(bytes * 8.0 / elapsed_s(requests)?)
+fn bits_per_second(report: &ScsiReport, times_ns: &RangeInclusive<u64>) -> Option<f64> {
+    let elapsed_s = seconds(*times_ns.start(), *times_ns.end());
+    (elapsed_s > 0.0).then(|| ended_bytes(report, times_ns) * 8.0 / elapsed_s)
+}
+
+/// The bytes of requests that ended in these times.
+pub(crate) fn ended_bytes(report: &ScsiReport, times_ns: &RangeInclusive<u64>) -> f64 {
+    let ended = report.requests.iter().filter(|request| times_ns.contains(&request.ended_ns));
+    ended.map(|request| f64::from(request.bytes)).sum()
 }
 
 /// Ta: of a write at the target, of a read at the initiator, where the data arrives.

@@ -33,7 +33,10 @@ impl TcpCounters {
             let [snmp, netstat] = host.run(|| files.map(fs::read_to_string))?;
             let text = snmp? + &netstat?;
             for (protocol, name, quantity) in COUNTERS {
-                *counters.entry(quantity).or_default() += counter(&text, protocol, name).unwrap_or(0);
+                // Some kernels do not count everything.
+                if let Some(count) = counter(&text, protocol, name) {
+                    *counters.entry(quantity).or_default() += count;
+                }
             }
         }
         Ok(Self(counters))
@@ -42,7 +45,8 @@ impl TcpCounters {
     /// What has been counted since `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> BTreeMap<Quantity, f64> {
         let before = |quantity| earlier.0.get(quantity).copied().unwrap_or(0);
-        let counted = self.0.iter().map(|(quantity, now)| (*quantity, (now - before(quantity)) as f64));
+        let since = |quantity, now: &u64| now.saturating_sub(before(quantity)) as f64;
+        let counted = self.0.iter().map(|(quantity, now)| (*quantity, since(quantity, now)));
         counted.collect()
     }
 }

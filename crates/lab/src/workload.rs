@@ -5,14 +5,12 @@ mod load;
 mod pattern;
 mod replay;
 mod request;
-mod throughput;
 
 pub use contents::Contents;
 pub use load::{Load, LoadError};
 pub use pattern::{End, InvalidPattern, Order, Pattern, Requests};
 pub use replay::{InvalidReplay, Replay};
 pub use request::{Direction, Request, RequestSample};
-pub use throughput::{Throughput, ThroughputPoint};
 
 use netem::Bytes;
 use serde::{Deserialize, Serialize};

@@ -32,7 +32,7 @@ impl CoDel {
     pub(crate) fn validate(&self) -> Result<(), InvalidModel> {
         match self.interval > Span::default() && self.target < self.interval {
             true => Ok(()),
-            false => Err(InvalidModel::new("codel", self.target, "a target below the interval")),
+            false => Err(InvalidModel::new("codel.target", self.target, "below codel.interval")),
         }
     }
 }

@@ -76,7 +76,7 @@ impl Size {
         u64::from(self.segments - 1) * u64::from(self.segment_bytes) + u64::from(self.last_segment_bytes)
     }
 
-    /// The traffic of the first `segments` alone, at least one.
+    /// The size of the first `segments` alone, at least one.
     pub(crate) fn first(self, segments: u32) -> Self {
         match segments < self.segments {
             true => Self::super_packet(segments, self.segment_bytes, self.segment_bytes),

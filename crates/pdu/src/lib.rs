@@ -125,6 +125,21 @@ impl InitiatorPdu {
         }
     }
 
+    /// The CmdSN of a PDU that has a place of its own in the order of commands: a request that is not immediate
+    /// (RFC 7143 §4.2.2.1).
+    #[must_use]
+    pub fn place_in_order(&self) -> Option<CmdSn> {
+        let (immediate, cmd_sn) = match self {
+            Self::NopOut(pdu) => (pdu.immediate, pdu.cmd_sn),
+            Self::ScsiCommand(pdu) => (pdu.immediate, pdu.cmd_sn),
+            Self::TaskManagementRequest(pdu) => (pdu.immediate, pdu.cmd_sn),
+            Self::TextRequest(pdu) => (pdu.immediate, pdu.cmd_sn),
+            Self::LogoutRequest(pdu) => (pdu.immediate, pdu.cmd_sn),
+            Self::LoginRequest(_) | Self::DataOut(_) | Self::Snack(_) => return None,
+        };
+        (!immediate).then_some(cmd_sn)
+    }
+
     /// The header of this PDU.
     #[must_use]
     pub fn emit(&self) -> Header {

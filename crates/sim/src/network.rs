@@ -134,7 +134,7 @@ impl Network {
     pub fn connect(&mut self, now: Instant, portal: PortalId) -> ConnectionId {
         #[expect(clippy::cast_possible_truncation, reason = "a run makes some thousands")]
         let id = ConnectionId(self.connections.len() as u32);
-        let mut pipe = || Pipe::new(&self.profile, &mut self.random);
+        let mut pipe = || Pipe::new(now, &self.profile, &mut self.random);
         let mut connection = Connection {
             portal,
             pipes: [pipe(), pipe()],
@@ -229,7 +229,8 @@ impl Network {
         let [there, back] = [from, from.peer()].map(|side| side as usize);
         let pipes = &self.connections.get(id.0 as usize)?.pipes;
         let rtt = pipes[there].latency() + pipes[back].latency();
-        Some(PathSample { rtt, rtt_min: rtt, ..pipes[there].path_sample(now) })
+        let in_silence = pipes[back].silence(now);
+        Some(PathSample { rtt, rtt_min: rtt, in_silence, ..pipes[there].path_sample(now) })
     }
 
     /// Wakes `waker` at the next notice for this end.

@@ -116,10 +116,7 @@ pub enum Form {
 
 impl fmt::Display for Form {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(match self {
-            Self::Quick => "quick",
-            Self::Full => "full",
-        })
+        self.serialize(to)
     }
 }
 
@@ -282,9 +279,9 @@ impl Document {
         if setup.quantities().contains(&quantity) {
             return Ok(());
         }
-        let known: Vec<&str> = setup.quantities().iter().map(|quantity| quantity.name()).collect();
-        let (name, known) = (quantity.name(), known.join(", "));
-        let error = format!("{place}: \"{name}\" is not measured by this workload, but {known}");
+        let known: Vec<_> = setup.quantities().iter().map(Quantity::to_string).collect();
+        let known = known.join(", ");
+        let error = format!("{place}: \"{quantity}\" is not measured by this workload, but {known}");
         Err(InvalidExperiment::new(error))
     }
 }

@@ -2,6 +2,7 @@
 
 use observe::report::Unit;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The quantities measured in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -74,6 +75,9 @@ pub enum Quantity {
     WindowCorrelation,
     /// Acknowledgements for which the congestion window was compared with the control's law.
     Acknowledgements,
+    /// How often the law's window was set to the control's, because the kernel had moved that: after repairs, silences and
+    /// mistakes.
+    Resynchronisations,
     /// How far it was from the law, the median: in segments or in fiftieths of the window if that is more.
     LawError,
     /// The 99th percentile: in two segments or in twentieths of the window.
@@ -90,50 +94,14 @@ pub enum Quantity {
     WindowFairness,
 }
 
-impl Quantity {
-    /// Its name in files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Throughput => "throughput",
-            Self::SteadyThroughput => "steady_throughput",
-            Self::Fairness => "fairness",
-            Self::Share => "share",
-            Self::RoundTrip => "round_trip",
-            Self::RequestTime => "request_time",
-            Self::RequestTimeP99 => "request_time_p99",
-            Self::RequestTimeDeviation => "request_time_deviation",
-            Self::TransferTime => "transfer_time",
-            Self::HostTime => "host_time",
-            Self::OrderWaitP99 => "order_wait_p99",
-            Self::OrderWaitMax => "order_wait_max",
-            Self::GapTime => "gap_time",
-            Self::CapturedTransferTime => "captured_transfer_time",
-            Self::CapturedTargetTime => "captured_target_time",
-            Self::CapturedInitiatorTime => "captured_initiator_time",
-            Self::Lost => "lost",
-            Self::Retransmitted => "retransmitted",
-            Self::SteadyRetransmitted => "steady_retransmitted",
-            Self::RetransmittedInRecovery => "retransmitted_in_recovery",
-            Self::RetransmittedAfterTimeout => "retransmitted_after_timeout",
-            Self::LossProbes => "loss_probes",
-            Self::Timeouts => "timeouts",
-            Self::Window => "window",
-            Self::WindowDeviation => "window_deviation",
-            Self::AggregateWindow => "aggregate_window",
-            Self::AggregateWindowDeviation => "aggregate_window_deviation",
-            Self::WindowCorrelation => "window_correlation",
-            Self::Acknowledgements => "acknowledgements",
-            Self::LawError => "law_error",
-            Self::LawErrorP99 => "law_error_p99",
-            Self::LawReductionError => "law_reduction_error",
-            Self::LawReductionErrorP99 => "law_reduction_error_p99",
-            Self::LawGroupError => "law_group_error",
-            Self::LawGroupErrorP99 => "law_group_error_p99",
-            Self::WindowFairness => "window_fairness",
-        }
+/// Its name in files.
+impl fmt::Display for Quantity {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(to)
     }
+}
 
+impl Quantity {
     /// Its name for people.
     #[must_use]
     pub fn label(self) -> &'static str {
@@ -167,6 +135,7 @@ impl Quantity {
             Self::AggregateWindowDeviation => "congestion windows together, standard deviation",
             Self::WindowCorrelation => "correlation of two congestion windows",
             Self::Acknowledgements => "acknowledgements compared with the law",
+            Self::Resynchronisations => "how often the law's window was set to the control's",
             Self::LawError => "distance of the window from the law, of what is allowed",
             Self::LawErrorP99 => "distance of the window from the law, 99th percentile",
             Self::LawReductionError => "distance of reduced windows from the law, of what is allowed",
@@ -216,6 +185,7 @@ impl Quantity {
             | Self::AggregateWindowDeviation => Unit::named("segments"),
             Self::Timeouts => Unit::named("timeouts"),
             Self::Acknowledgements => Unit::named("acknowledgements"),
+            Self::Resynchronisations => Unit::named("times"),
         }
     }
 }
@@ -262,8 +232,9 @@ pub(super) const OF_WINDOWS: [Quantity; 6] = [
 ];
 
 /// The quantities of a comparison with a law.
-pub(super) const OF_LAWS: [Quantity; 7] = [
+pub(super) const OF_LAWS: [Quantity; 8] = [
     Quantity::Acknowledgements,
+    Quantity::Resynchronisations,
     Quantity::LawError,
     Quantity::LawErrorP99,
     Quantity::LawReductionError,

@@ -39,14 +39,13 @@ pub enum FolderError {
     #[error("{0}; lab follows no links where it removes files: name the folder itself, or put it there")]
     Link(io::Error),
     /// It contains no results.
-    #[error("{0:?} does not hold results of an experiment: there is no manifest.json")]
+    #[error(
+        "{0:?} does not hold results of an experiment: there is no manifest.json; \"ropewalk lab run\" makes some"
+    )]
     Missing(PathBuf),
     /// Another process adds runs to it.
-    #[error("{0:?} is in use by another ropewalk")]
+    #[error("{0:?} is in use by another ropewalk: wait for its end, or name another folder with --out")]
     InUse(PathBuf),
-    /// Another version of the program made it.
-    #[error("{path:?} has format {schema}, and this ropewalk knows format {SCHEMA}")]
-    Schema { path: PathBuf, schema: u32 },
     /// It holds results of something else.
     #[error(
         "{path:?} holds results of {what}; --fresh removes them and begins anew, --out names another folder"
@@ -63,7 +62,7 @@ pub enum FolderError {
         reason: String,
     },
     /// One of its files is damaged.
-    #[error("{path:?} is damaged: {reason}")]
+    #[error("{path:?} is damaged ({reason}): remove it, or begin anew with --fresh")]
     Damaged { path: PathBuf, reason: String },
     /// The system refused an operation.
     #[error("{path:?}: {source}")]
@@ -161,7 +160,8 @@ impl Folder {
         let value: serde_json::Value = read(&file)?;
         let schema = value["schema"].as_u64().and_then(|schema| u32::try_from(schema).ok()).unwrap_or(0);
         if schema != SCHEMA {
-            return Err(FolderError::Schema { path: path.to_owned(), schema });
+            let reason = format!("it has format {schema}, and this one knows format {SCHEMA}");
+            return Err(FolderError::OtherVersion { path: path.to_owned(), reason });
         }
         let manifest = serde_json::from_value(value).map_err(unreadable(&file))?;
         Ok(Self { path: path.to_owned(), manifest, records: records(&path.join(RUNS))?, _lock: lock })

@@ -6,7 +6,7 @@ use super::{DiskModel, ScsiRun, ScsiRunError};
 use crate::kernel_trace::INITIATOR;
 use crate::lab::Lab;
 use crate::monotonic_ns;
-use crate::workload::{Contents, Load, RequestSample, Throughput};
+use crate::workload::{Contents, Direction, Load, RequestSample};
 use framing::Congestion;
 use initiator::Config;
 use rustix::thread::set_name;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use transport::Observer;
 
-/// The most requests that are kept; the totals count all.
+/// The most requests that are kept.
 const SAMPLES_MAX: usize = 1 << 20;
 
 /// The client's measurements.
@@ -25,7 +25,8 @@ pub(super) struct Measured {
     pub ended_ns: u64,
     pub samples: Vec<RequestSample>,
     pub samples_lost: u64,
-    pub throughput: Throughput,
+    /// Of all requests.
+    pub read_bytes: u64,
     pub report: initiator::Report,
     pub slices: Vec<SliceSample>,
 }
@@ -38,14 +39,16 @@ impl Measured {
             ended_ns: begun_ns,
             samples: Vec::new(),
             samples_lost: 0,
-            throughput: Throughput::from(begun_ns),
+            read_bytes: 0,
             report,
             slices: Vec::new(),
         }
     }
 
     fn add(&mut self, sample: &RequestSample) {
-        self.throughput.add(sample);
+        if sample.direction == Direction::Read {
+            self.read_bytes += u64::from(sample.bytes);
+        }
         if self.samples.len() < SAMPLES_MAX {
             self.samples.push(*sample);
         } else {

@@ -6,7 +6,7 @@ use super::tuner_trace::SliceSample;
 use crate::decision_record::DecisionRecord;
 use crate::diagnosis_record::DiagnosisRecord;
 use crate::session_monitor::SessionSamples;
-use crate::workload::{Direction, RequestSample, Throughput};
+use crate::workload::{Direction, RequestSample};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 
@@ -21,10 +21,8 @@ pub struct ScsiReport {
     pub ended_ns: u64,
     /// Requests that succeeded, in the order of their ends.
     pub requests: Vec<RequestSample>,
-    /// Requests that ended when there was no room left. Totals include them.
+    /// Requests that ended when there was no room left.
     pub requests_lost: u64,
-    /// The throughput over time.
-    pub throughput: Throughput,
     /// The congestion controls of all sockets at both ends.
     pub congestion_controls: Vec<String>,
     /// Commands sent again, for any reason.
@@ -62,20 +60,19 @@ impl Verified {
 
 impl ScsiReport {
     pub(super) fn new(run: &ScsiRun, measured: Measured, session: SessionSamples) -> Self {
-        let Measured { begun_ns, ended_ns, samples: mut requests, samples_lost, throughput, report, slices } =
+        let Measured { begun_ns, ended_ns, samples: mut requests, samples_lost, read_bytes, report, slices } =
             measured;
         find_connections(&mut requests, &session);
         let connections = session.connections.iter();
         let congestion_controls =
             connections.filter_map(|connection| connection.congestion_control.clone()).collect();
-        let verified = Verified { read_bytes: throughput.total().read_bytes, read_back_bytes: 0 };
+        let verified = Verified { read_bytes, read_back_bytes: 0 };
         Self {
             run: run.clone(),
             begun_ns,
             ended_ns,
             requests,
             requests_lost: samples_lost,
-            throughput,
             congestion_controls,
             retries: report.retries,
             recoveries: report.reinstatements + report.recovered_connections,

@@ -7,7 +7,7 @@ use super::{COMMANDS_MAX, lock};
 use crate::monotonic_ns;
 use crate::workload::Direction;
 use framing::ConnectionObserver;
-use pdu::{CmdSn, Header, InitiatorPdu, Itt, ScsiCommand, TargetPdu};
+use pdu::{Header, InitiatorPdu, Itt, ScsiCommand, TargetPdu};
 use session::parameters::Established;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -88,7 +88,7 @@ impl ConnectionObserver for Connection {
         let now_ns = monotonic_ns();
         let Ok(pdu) = InitiatorPdu::parse(header) else { return self.pulled.push_back(Pulled::Other) };
         let mut state = lock(&self.state);
-        if let (Some(cmd_sn), Some(window)) = (number(header, &pdu), state.windows.get_mut(&self.session)) {
+        if let (Some(cmd_sn), Some(window)) = (pdu.place_in_order(), state.windows.get_mut(&self.session)) {
             window.sent(now_ns, cmd_sn);
         }
         self.pulled.push_back(match pdu {
@@ -223,21 +223,6 @@ impl State {
         if let Some(command) = self.open.remove(&name) {
             self.ended.push(CommandSample { ended_ns: now_ns, status, ..command });
         }
-    }
-}
-
-/// The CmdSN that a request takes; immediate ones take none.
-pub(super) fn number(header: &Header, pdu: &InitiatorPdu) -> Option<CmdSn> {
-    if header.is_immediate() {
-        return None;
-    }
-    match pdu {
-        InitiatorPdu::ScsiCommand(pdu) => Some(pdu.cmd_sn),
-        InitiatorPdu::NopOut(pdu) => Some(pdu.cmd_sn),
-        InitiatorPdu::TaskManagementRequest(pdu) => Some(pdu.cmd_sn),
-        InitiatorPdu::TextRequest(pdu) => Some(pdu.cmd_sn),
-        InitiatorPdu::LogoutRequest(pdu) => Some(pdu.cmd_sn),
-        InitiatorPdu::LoginRequest(_) | InitiatorPdu::DataOut(_) | InitiatorPdu::Snack(_) => None,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::connection::Connections;
 use super::holes::Holes;
-use super::initiator_side::number;
 use super::samples::{AtTarget, End, SessionSamples};
 use super::{COMMANDS_MAX, lock};
 use crate::monotonic_ns;
@@ -79,7 +78,7 @@ impl ConnectionObserver for Connection {
         let mut state = lock(&self.state);
         state.connections.received(self.place);
         let Ok(pdu) = InitiatorPdu::parse(header) else { return };
-        let Some(cmd_sn) = number(header, &pdu) else { return };
+        let Some(cmd_sn) = pdu.place_in_order() else { return };
         let is_command = matches!(pdu, InitiatorPdu::ScsiCommand(_));
         if is_command && state.arrivals.len() < COMMANDS_MAX {
             state.arrivals.entry((self.session, cmd_sn.0)).or_insert(now_ns);

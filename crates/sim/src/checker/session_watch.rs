@@ -144,7 +144,7 @@ impl SessionWatch {
 
     /// The initiator sends this.
     pub fn initiator_sends(&mut self, pdu: InitiatorPdu, reached: &mut Reached) -> Result<(), String> {
-        if let Some(cmd_sn) = place_in_order(&pdu).filter(|cmd_sn| !cmd_sn.precedes(self.next_cmd_sn)) {
+        if let Some(cmd_sn) = pdu.place_in_order().filter(|cmd_sn| !cmd_sn.precedes(self.next_cmd_sn)) {
             let before = std::mem::replace(&mut self.next_cmd_sn, cmd_sn.next());
             if self.next_cmd_sn.0 < before.0 {
                 reached.count(Way::CommandNumbersWrapped);
@@ -291,7 +291,7 @@ impl SessionWatch {
             }
             _ => {}
         }
-        if let Some(cmd_sn) = place_in_order(pdu) {
+        if let Some(cmd_sn) = pdu.place_in_order() {
             self.order.arrive(cmd_sn);
         }
     }
@@ -562,17 +562,4 @@ fn is_one_of_several(connection: ConnectionId, lanes: &Lanes) -> bool {
 /// Whether the answer to ABORT TASK says that the task is no more.
 fn has_aborted(outcome: TaskManagementOutcome) -> bool {
     matches!(outcome, TaskManagementOutcome::TaskDoesNotExist | TaskManagementOutcome::FunctionComplete)
-}
-
-/// The CmdSN of PDUs that have a place of their own in the order of commands.
-fn place_in_order(pdu: &InitiatorPdu) -> Option<CmdSn> {
-    let (immediate, cmd_sn) = match pdu {
-        InitiatorPdu::NopOut(pdu) => (pdu.immediate, pdu.cmd_sn),
-        InitiatorPdu::ScsiCommand(pdu) => (pdu.immediate, pdu.cmd_sn),
-        InitiatorPdu::TaskManagementRequest(pdu) => (pdu.immediate, pdu.cmd_sn),
-        InitiatorPdu::TextRequest(pdu) => (pdu.immediate, pdu.cmd_sn),
-        InitiatorPdu::LogoutRequest(pdu) => (pdu.immediate, pdu.cmd_sn),
-        InitiatorPdu::LoginRequest(_) | InitiatorPdu::DataOut(_) | InitiatorPdu::Snack(_) => return None,
-    };
-    (!immediate).then_some(cmd_sn)
 }

@@ -82,6 +82,10 @@ pub(super) struct Pipe {
     delivered_bytes: u64,
     /// When the last byte taken in has left.
     departed_at: Instant,
+    /// When bytes were last taken in.
+    taken_at: Instant,
+    /// When bytes last came out.
+    delivered_at: Instant,
     last_arrival_at: Instant,
     stalled_until: Instant,
     corrupt_at: VecDeque<u64>,
@@ -95,7 +99,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    pub(super) fn new(profile: &Profile, random: &mut Random) -> Self {
+    pub(super) fn new(now: Instant, profile: &Profile, random: &mut Random) -> Self {
         let latency =
             random.between(pdu::nanoseconds(profile.latency_min), pdu::nanoseconds(profile.latency_max));
         let capacity = random.between(profile.capacity_bytes_min, profile.capacity_bytes_max);
@@ -113,6 +117,8 @@ impl Pipe {
             taken_bytes: 0,
             delivered_bytes: 0,
             departed_at: Instant::ZERO,
+            taken_at: now,
+            delivered_at: now,
             last_arrival_at: Instant::ZERO,
             stalled_until: Instant::ZERO,
             corrupt_at: VecDeque::new(),
@@ -145,7 +151,7 @@ impl Pipe {
             is_recovering: is_stalled,
             is_timed_out: is_stalled,
             is_in_slow_start: false,
-            out_silence: Duration::ZERO,
+            out_silence: now.saturating_duration_since(self.taken_at.max(self.delivered_at)),
             in_silence: Duration::ZERO,
             sent_bytes: self.taken_bytes,
             repeated_bytes: 0,
@@ -196,6 +202,9 @@ impl Pipe {
                 self.push_whole(now, first, 0, random);
             }
             self.own(fragments, taken);
+        }
+        if taken > 0 {
+            self.taken_at = now;
         }
         self.taken_bytes += taken as u64;
         taken
@@ -286,6 +295,7 @@ impl Pipe {
                 let Fragment { bytes, own_bytes, .. } = self.fragments.pop_front()?;
                 self.in_flight_bytes = self.in_flight_bytes.saturating_sub(own_bytes);
                 self.delivered_bytes += own_bytes as u64;
+                self.delivered_at = now;
                 self.arrived_bytes += bytes;
                 Some(Arrival::Bytes(bytes))
             }
@@ -318,6 +328,11 @@ impl Pipe {
     pub(super) fn discard_arrived(&mut self) {
         self.bytes.drain(..self.arrived_bytes);
         self.arrived_bytes = 0;
+    }
+
+    /// The time since bytes last came out.
+    pub(super) fn silence(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.delivered_at)
     }
 
     /// Bytes accepted from the sender so far.
@@ -405,7 +420,7 @@ mod tests {
             capacity_bytes_max: 1 << 10,
             cut_percent: 50,
         };
-        (Pipe::new(&profile, &mut random), random)
+        (Pipe::new(Instant::ZERO, &profile, &mut random), random)
     }
 
     fn arrived(pipe: &mut Pipe) -> Vec<u8> {
