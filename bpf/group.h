@@ -309,7 +309,7 @@ static __always_inline void measure(struct group *group, __s32 rtt_us, __u64 now
  * group's shortest. */
 #define APART_EPOCHS 16
 
-/* Counts such epochs of a member. */
+/* Ends the count of such epochs where a round trip is near. */
 static __always_inline void compare_rtt(const struct group *group, struct member *member, __s32 rtt_us)
 {
 	__u32 shortest_us = group->epoch_rtt_before_us;
@@ -365,6 +365,13 @@ static __always_inline struct heard hear(struct group *group, struct member *mem
 	heard.is_new_epoch = member->frozen == 0 && member->epoch != group->epoch;
 	is_counted = heard.is_new_epoch && is_used;
 	mark_active(group, member, now_ns);
+	/* Before it wraps, the comparison of losses begins anew. */
+	if (member->delivered + acked < member->delivered) {
+		member->delivered = 0;
+		member->losses = 0;
+		member->group_delivered = group->delivered;
+		member->group_losses = group->losses;
+	}
 	member->delivered += acked;
 	group->delivered += acked;
 	measure(group, rtt_us, now_ns);

@@ -19,7 +19,8 @@ const FIRST_LOOK_S: f64 = 1.0;
 const WINDOW_S: f64 = 5.0;
 
 impl Curve {
-    pub fn of(samples: &[Sample]) -> Self {
+    /// Of those connections that are a session's.
+    pub fn of(samples: &[Sample], is_of_session: impl Fn(usize) -> bool) -> Self {
         let (Some(first_ns), Some(last_ns)) = (first_request_ns(samples), begun_ns(samples).max()) else {
             return Self::default();
         };
@@ -29,6 +30,9 @@ impl Curve {
         let mut known = BTreeMap::<usize, (f64, u64)>::new();
         for sample in samples {
             let Sample::Socket(sample) = sample else { continue };
+            if !is_of_session(sample.connection) {
+                continue;
+            }
             let tcp = &sample.socket.tcp;
             let moved = if is_read { tcp.bytes_received } else { tcp.bytes_acked };
             let at = seconds(sample.socket.at_ns);

@@ -99,12 +99,9 @@ fn score_all(folders: &[Folder], parts: &[(String, Part)]) -> anyhow::Result<Vec
     let mut paths = Vec::<String>::new();
     for folder in folders {
         let plan = folder.plan(&folder.experiment()?)?;
-        for path in plan.labels(PATH) {
-            if !paths.iter().any(|known| known == path) {
-                paths.push(path.to_owned());
-            }
-        }
+        paths.extend(plan.labels(PATH).into_iter().map(str::to_owned));
     }
+    let paths = lab::each_once(paths);
     let scores = paths.iter().flat_map(|path| {
         parts.iter().map(move |(name, part)| score(folders, path, &format!("{path}{name}"), *part))
     });
@@ -127,7 +124,11 @@ fn score(folders: &[Folder], path: &str, name: &str, part: Part) -> anyhow::Resu
 fn run(folder: &Folder, record: &RunRecord, (from, to): Part) -> anyhow::Result<Tuned> {
     let decisions = record.session.as_ref().map(|session| session.decisions.as_slice()).unwrap_or_default();
     let samples = folder.samples(record)?;
-    let acknowledged = Curve::of(&samples);
+    let sockets = &record.sockets.sockets;
+    let is_of_session = |connection: usize| {
+        sockets.get(connection).is_some_and(|socket| socket.peer.port() == initiator::DEFAULT_PORT)
+    };
+    let acknowledged = Curve::of(&samples, is_of_session);
     let first_ns = curve::first_request_ns(&samples).unwrap_or_default();
     let late_s = first_ns.saturating_sub(record.relay.begun_ns) as f64 / 1e9;
     let (from, to) = ((from - late_s).max(0.0), to - late_s);

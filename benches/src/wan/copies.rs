@@ -30,13 +30,7 @@ impl Copies {
 
     /// The different values of a property of the copies, in order.
     pub fn values(&self, of: impl Fn(&Copy) -> &str) -> Vec<&str> {
-        let mut values = Vec::new();
-        for copy in &self.cells {
-            if !values.contains(&of(copy)) {
-                values.push(of(copy));
-            }
-        }
-        values
+        lab::each_once(self.cells.iter().map(of))
     }
 
     /// The copy of that name in this place.

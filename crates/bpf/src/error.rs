@@ -7,14 +7,23 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
     /// The process lacks root's rights, or `CAP_BPF` and others, in the initial user namespace.
-    #[error("loading BPF programs requires root's rights: {0}")]
+    #[error("BPF programs and their maps require root's rights: {0}")]
     NoRights(#[source] Error),
     /// The kernel refused the programs, because it lacks a feature that they need.
     #[error("the kernel refuses BPF programs: {0}")]
     Refused(#[source] Error),
     /// A resource is missing.
     #[error("BPF programs cannot be used: {0}")]
-    System(#[from] io::Error),
+    System(#[source] io::Error),
+}
+
+impl From<io::Error> for BpfError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Self::NoRights(error.into()),
+            _ => Self::System(error),
+        }
+    }
 }
 
 impl From<Error> for BpfError {

@@ -172,7 +172,8 @@ fn list(is_json: bool) -> Result<(), congestion::Error> {
         let state = match (listed.is_available, listed.is_default) {
             (true, true) => "default",
             (true, false) => "available",
-            (false, _) => "can be loaded",
+            (false, _) if congestion::CAN_LOAD => "can be loaded",
+            (false, _) => "needs a build with BPF",
         };
         [listed.name, state.to_owned(), listed.description.to_owned()]
     }));

@@ -1,8 +1,8 @@
 //! How the command ends when it did not do what was asked.
 
+use crate::output;
 use crate::signals::{self, Interrupt};
 use std::error::Error;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Exit statuses, for scripts.
@@ -62,11 +62,9 @@ impl Failed {
 
     /// Says it on standard error.
     pub(crate) fn report(&self) -> ExitCode {
-        // If nobody can be told, as on a terminal that has hung up, the status says it.
-        let mut stderr = std::io::stderr();
-        let _ = writeln!(stderr, "error: {}", chain(self.error.as_ref()));
+        output::tell(format_args!("error: {}", chain(self.error.as_ref())));
         if let Some(consequence) = &self.consequence {
-            let _ = writeln!(stderr, "       {consequence}");
+            output::tell(format_args!("       {consequence}"));
         }
         ExitCode::from(self.status as u8)
     }

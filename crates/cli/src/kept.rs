@@ -1,13 +1,12 @@
 //! What `--connections auto` has found over each path, kept for the next run.
 
+use crate::folders;
 use initiator::{Experience, Found, Law};
 use serde::{Deserialize, Serialize};
-use std::env;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tempfile::NamedTempFile;
 
 /// What is older is forgotten: paths change. A weekly backup still finds the last one's.
 const AGE_MAX: Duration = Duration::from_secs(8 * 24 * 60 * 60);
@@ -53,9 +52,7 @@ struct KeptFound {
 impl Kept {
     /// The user's, by the XDG Base Directory Specification; `None` for a user without a home.
     pub(crate) fn of_user() -> Option<Self> {
-        let folder = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))?;
-        Some(Self { file: state.join("ropewalk/paths.json") })
+        Some(Self { file: folders::user_state()?.join("ropewalk/paths.json") })
     }
 
     /// What was found over the path to these portals and is not too old. Whatever cannot be read was not found.
@@ -87,7 +84,7 @@ impl Kept {
         path.from_target = from_target.map(|found| KeptFound::new(found, now)).or(path.from_target);
         contents.paths.insert(0, path);
         contents.paths.truncate(PATHS_MAX);
-        self.write(&contents)
+        folders::replace_json(&self.file, &contents)
     }
 
     fn read(&self) -> Contents {
@@ -95,17 +92,6 @@ impl Kept {
         let is_file = fs::metadata(&self.file).is_ok_and(|file| file.is_file() && file.len() <= BYTES_MAX);
         let text = if is_file { fs::read(&self.file).unwrap_or_default() } else { Vec::new() };
         serde_json::from_slice(&text).unwrap_or_default()
-    }
-
-    /// Replaces the file at once, so that nobody reads half of it.
-    fn write(&self, contents: &Contents) -> io::Result<()> {
-        let folder = self.file.parent().ok_or(io::ErrorKind::NotFound)?;
-        fs::create_dir_all(folder)?;
-        let mut file = NamedTempFile::new_in(folder)?;
-        serde_json::to_writer_pretty(&mut file, contents)?;
-        file.flush()?;
-        file.persist(&self.file)?;
-        Ok(())
     }
 }
 
@@ -173,7 +159,7 @@ mod tests {
         kept.keep(PORTAL, NOTHING, writes(32)).unwrap();
         let mut contents = kept.read();
         contents.paths[0].to_target.as_mut().unwrap().found_unix_seconds = unix_seconds() - 1000;
-        kept.write(&contents).unwrap();
+        folders::replace_json(&kept.file, &contents).unwrap();
         kept.keep(PORTAL, writes(32), Experience { from_target: found(4), ..writes(32) }).unwrap();
         let path = &kept.read().paths[0];
         let age = |found: Option<KeptFound>| unix_seconds() - found.unwrap().found_unix_seconds;
@@ -195,7 +181,7 @@ mod tests {
         kept.keep(PORTAL, NOTHING, writes(32)).unwrap();
         let mut contents = kept.read();
         contents.paths[0].to_target.as_mut().unwrap().found_unix_seconds += 1000;
-        kept.write(&contents).unwrap();
+        folders::replace_json(&kept.file, &contents).unwrap();
         assert_eq!(kept.recall(PORTAL), NOTHING);
     }
 
@@ -205,7 +191,7 @@ mod tests {
         kept.keep(PORTAL, NOTHING, writes(32)).unwrap();
         let mut contents = kept.read();
         contents.paths[0].to_target.as_mut().unwrap().found_unix_seconds -= AGE_MAX.as_secs() + 1;
-        kept.write(&contents).unwrap();
+        folders::replace_json(&kept.file, &contents).unwrap();
         assert_eq!(kept.recall(PORTAL), Experience::default());
     }
 

@@ -2,7 +2,7 @@
 
 use crate::exit::Failed;
 use crate::output::{self, outln};
-use crate::remote::Identity;
+use crate::remote::{Identity, without_scheme};
 use anyhow::Context;
 use initiator::{Portal, TargetRecord};
 use serde_json::json;
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 
 /// Also accepts the portal as a URL, as other tools write it.
 fn portal(text: &str) -> Result<Portal, initiator::InvalidUrl> {
-    text.strip_prefix("iscsi://").unwrap_or(text).trim_end_matches('/').parse()
+    without_scheme(text).unwrap_or(text).trim_end_matches('/').parse()
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, reason = "outln! knows what to do if nobody reads")]
+#![deny(clippy::print_stderr, reason = "output::tell does not panic on a terminal that has hung up")]
 
 mod attach;
 mod bench;
@@ -9,6 +10,7 @@ mod cc;
 mod clock;
 mod copy;
 mod exit;
+mod folders;
 mod info;
 mod kept;
 mod lab;

@@ -27,13 +27,18 @@ pub(crate) fn line(words: Arguments<'_>) {
     }
 }
 
+/// Writes one line to standard error, which may be a terminal that has hung up. If nobody can be told, the exit status still
+/// tells.
+pub(crate) fn tell(words: Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{words}");
+}
+
 /// Exits with this status when the output cannot be written.
 fn cannot_write(error: &io::Error) -> i32 {
     if error.kind() == ErrorKind::BrokenPipe {
         return NOBODY_READS;
     }
-    // If even the message fails, the exit status still tells.
-    let _ = writeln!(io::stderr(), "error: cannot write to standard output: {error}");
+    tell(format_args!("error: cannot write to standard output: {error}"));
     Status::Failed as i32
 }
 

@@ -11,6 +11,7 @@ use initiator::{
     Tuning, Url,
 };
 use lab::DecisionRecord;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -118,7 +119,13 @@ fn connections(text: &str) -> Result<Connections, String> {
 
 /// Whether the text names a remote disk, rather than a file.
 pub(crate) fn is_url(text: &str) -> bool {
-    text.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("iscsi://"))
+    without_scheme(text).is_some()
+}
+
+/// What follows the scheme of a URL; `None` if the text is none.
+pub(crate) fn without_scheme(text: &str) -> Option<&str> {
+    let (scheme, rest) = text.split_at_checked("iscsi://".len())?;
+    scheme.eq_ignore_ascii_case("iscsi://").then_some(rest)
 }
 
 /// Which portals a URL gets.
@@ -283,7 +290,7 @@ impl Connected {
 }
 
 /// What several remote disks together use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Usage {
     pub(crate) connections: usize,
     pub(crate) working_connections: usize,
@@ -316,14 +323,9 @@ impl Usage {
 
     /// Under their stable names, into a JSON object.
     pub(crate) fn describe(self, object: &mut Map<String, Value>) {
-        object.insert("connections".into(), self.connections.into());
-        object.insert("working_connections".into(), self.working_connections.into());
-        object.insert("sessions".into(), self.sessions.into());
-        object.insert("retries".into(), self.retries.into());
-        object.insert("recovered_connections".into(), self.recovered_connections.into());
-        object.insert("reassigned_tasks".into(), self.reassigned_tasks.into());
-        object.insert("retransmitted_pdus".into(), self.retransmitted_pdus.into());
-        object.insert("reinstated_sessions".into(), self.reinstated_sessions.into());
+        if let Value::Object(own) = json!(self) {
+            object.extend(own);
+        }
     }
 
     /// Connections and sessions, for people.

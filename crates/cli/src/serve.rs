@@ -1,6 +1,7 @@
 //! `ropewalk serve`.
 
 use crate::exit::{Failed, Status};
+use crate::folders;
 use crate::output::{self, outln};
 use crate::signals::Interrupts;
 use crate::sizes;
@@ -234,13 +235,8 @@ fn usable_default() -> Option<PathBuf> {
     const SYSTEM: &str = "/var/lib/ropewalk";
     // systemd lists several directories, separated by colons; the first one is ours.
     let first = |value: std::ffi::OsString| std::env::split_paths(&value).next();
-    let in_folder = |name, rest: &str| {
-        let folder = std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
-        folder.map(|folder| folder.join(rest))
-    };
     let directory = std::env::var_os("STATE_DIRECTORY").and_then(first);
-    let directory = directory.or_else(|| in_folder("XDG_STATE_HOME", "ropewalk"));
-    let directory = directory.or_else(|| in_folder("HOME", ".local/state/ropewalk"));
+    let directory = directory.or_else(|| Some(folders::user_state()?.join("ropewalk")));
     let directory = directory.unwrap_or_else(|| SYSTEM.into());
     match std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory) {
         Ok(()) => Some(directory),

@@ -1,8 +1,8 @@
 //! Requests to stop: SIGINT, SIGTERM and SIGHUP. SIGQUIT keeps its meaning, an immediate end with a core dump.
 
+use crate::output;
 use anyhow::Context;
 use futures_util::future::select_all;
-use std::io::Write as _;
 use std::sync::OnceLock;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -72,19 +72,13 @@ impl Interrupts {
     /// Prints `first_words` and resolves at the first signal. The second ends the process at once.
     pub(crate) async fn into_first(mut self, first_words: &'static str, last_words: &'static str) {
         self.next().await;
-        say(format_args!("\n{first_words}"));
+        output::tell(format_args!("\n{first_words}"));
         tokio::spawn(async move {
             let interrupt = self.again().await;
-            say(format_args!("error: {last_words}"));
+            output::tell(format_args!("error: {last_words}"));
             std::process::exit(crate::exit::Status::from(interrupt) as i32);
         });
     }
-}
-
-/// Prints a line on standard error, which may be a terminal that has hung up.
-fn say(words: std::fmt::Arguments<'_>) {
-    // If the line cannot be printed, the exit status still tells.
-    let _ = writeln!(std::io::stderr(), "{words}");
 }
 
 /// Whether this process started with the signal ignored, according to the kernel (`proc_pid_status(5)`).

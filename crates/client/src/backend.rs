@@ -3,7 +3,7 @@
 use crate::driver::{Plan, Sink};
 use crate::{Error, Lun, TargetError, UsageError, extents};
 use block::{Backend, BlockError, BlockErrorKind, Completion, Operation, Pending, Properties, Thin};
-use scsi::Extent;
+use scsi::{AdditionalSense, Extent};
 use std::sync::Arc;
 
 impl Backend for Lun {
@@ -82,13 +82,7 @@ impl Lun {
             Ok(None) => Pending::ready(Completion::extents(extents::all_data(offset, bytes))),
             Ok(Some(plan)) => {
                 let (completer, pending) = Pending::channel();
-                let unit = self.unit();
-                let sink = Sink::Extents {
-                    completer,
-                    asked: (offset, bytes),
-                    capacity: unit.capacity,
-                    reads_zero: unit.unmapped_reads_zero(),
-                };
+                let sink = Sink::Extents { completer, asked: (offset, bytes), unit: Arc::clone(&self.unit) };
                 self.shared().with(|driver, _| driver.submit(plan, sink));
                 pending
             }
@@ -102,8 +96,6 @@ pub(crate) fn block_error(error: Error) -> BlockError {
 }
 
 fn kind_of(error: &Error) -> BlockErrorKind {
-    const WRITE_PROTECTED: (u8, u8) = (0x27, 0x00);
-    const SPACE_ALLOCATION_FAILED: (u8, u8) = (0x27, 0x07);
     match error {
         Error::WritesLost { .. } => BlockErrorKind::WritesLost,
         Error::Usage(UsageError::Misaligned { .. }) => BlockErrorKind::Misaligned,
@@ -115,14 +107,14 @@ fn kind_of(error: &Error) -> BlockErrorKind {
             | UsageError::InitiatorName(_),
         ) => BlockErrorKind::Unsupported,
         Error::Usage(UsageError::NoBuffer { .. } | UsageError::TooManyOperations) => BlockErrorKind::NoSpace,
-        Error::Target(TargetError::CheckCondition { sense, .. }) => {
-            match (sense.additional.code, sense.additional.qualifier) {
-                WRITE_PROTECTED => BlockErrorKind::ReadOnly,
-                SPACE_ALLOCATION_FAILED => BlockErrorKind::NoSpace,
-                _ if sense.is_unsupported() => BlockErrorKind::Unsupported,
-                _ => BlockErrorKind::Medium,
+        Error::Target(TargetError::CheckCondition { sense, .. }) => match sense.additional {
+            AdditionalSense::WRITE_PROTECTED | AdditionalSense::LOGICAL_UNIT_SOFTWARE_WRITE_PROTECTED => {
+                BlockErrorKind::ReadOnly
             }
-        }
+            AdditionalSense::SPACE_ALLOCATION_FAILED_WRITE_PROTECT => BlockErrorKind::NoSpace,
+            _ if sense.is_unsupported() => BlockErrorKind::Unsupported,
+            _ => BlockErrorKind::Medium,
+        },
         Error::Target(_) => BlockErrorKind::Medium,
         Error::Usage(UsageError::Closed | UsageError::SessionClosed)
         | Error::Network(_)

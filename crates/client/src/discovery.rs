@@ -38,7 +38,7 @@ pub async fn discover(
         portal: portal.clone(),
         portal_group_tag: None,
         target_name: None,
-        isid: crate::isid::random(&*environment.host, 0)?,
+        isid: crate::isid::random(&*environment.host)?,
         cid: Cid(0),
         joining: None,
         role: LaneRole::Whole,

@@ -34,10 +34,9 @@ mod tuning;
 mod unit_doubt;
 mod unit_state;
 
-pub(crate) use completion::zeroes;
 pub(crate) use operation::{Outcome, Sink};
 pub(crate) use path::{Path, SharedTurn};
-pub(crate) use plan::{Data, Piece, Plan};
+pub(crate) use plan::{Piece, Plan};
 pub(crate) use unit_state::UnitState;
 
 use crate::early_dials;

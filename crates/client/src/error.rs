@@ -144,9 +144,6 @@ pub enum LoginError {
     /// The list of targets is malformed.
     #[error("the list of targets from {portal}: {reason}")]
     TargetList { portal: Portal, reason: InvalidTargetList },
-    /// The peer violates the protocol after login.
-    #[error("{portal} broke the protocol: {reason}")]
-    Protocol { portal: Portal, reason: String },
 }
 
 /// A target's refusal or failure of a command.
@@ -214,7 +211,7 @@ pub enum TargetError {
     #[error("the reservation of logical unit {lun} is gone: others may have written to it")]
     ReservationLost { lun: Lun },
     /// Another unit, or the same with another size, answers under this LUN than before.
-    #[error("logical unit {lun} is no longer the one that was opened ({}): {refusal}", Name(designator.as_ref()))]
+    #[error("logical unit {lun} ({}) cannot be used over this path: {refusal}", Name(designator.as_ref()))]
     Changed {
         lun: Lun,
         /// The designator of the earlier unit.

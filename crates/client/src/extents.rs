@@ -1,11 +1,10 @@
 //! The allocated parts of a unit, in bytes.
 
 use crate::driver::Outcome;
-use crate::{Error, TargetError};
+use crate::{Error, TargetError, Unit};
 use block::{ByteRange, Extent, ExtentState};
-use pdu::Lun;
 use scsi::ProvisioningStatus;
-use scsi::client::{Capacity, LbaStatus, SenseData};
+use scsi::client::{LbaStatus, SenseData};
 
 /// Room for 1023 runs of blocks.
 pub(crate) const ANSWER_BYTES: u32 = 16 << 10;
@@ -17,12 +16,7 @@ pub(crate) fn all_data(offset: u64, bytes: u64) -> Vec<Extent> {
 }
 
 /// Parses the parameter data of GET LBA STATUS and clips it to `asked`, an offset and a length in bytes.
-pub(crate) fn parse(
-    outcome: &Outcome,
-    asked: (u64, u64),
-    capacity: &Capacity,
-    reads_zero: bool,
-) -> Result<Vec<Extent>, Error> {
+pub(crate) fn parse(outcome: &Outcome, asked: (u64, u64), unit: &Unit) -> Result<Vec<Extent>, Error> {
     let (offset, bytes) = asked;
     let arrived = match &outcome.result {
         Ok(arrived) => *arrived as usize,
@@ -31,14 +25,14 @@ pub(crate) fn parse(
         }
         Err(error) => return Err(error.clone()),
     };
-    let block_bytes = u64::from(capacity.block_bytes);
+    let block_bytes = u64::from(unit.block_bytes());
     let answer = outcome.buffer.as_ref().and_then(|buffer| buffer.get(..arrived)).unwrap_or_default();
     let status = LbaStatus::parse(offset / block_bytes, answer).filter(|status| !status.runs.is_empty());
     let Some(status) = status else {
         let problem = "no provisioning status for the blocks asked for";
-        return Err(TargetError::Nonsense { command: "GET LBA STATUS", lun: Lun::default(), problem }.into());
+        return Err(TargetError::Nonsense { command: "GET LBA STATUS", lun: unit.lun, problem }.into());
     };
-    let end = offset + bytes;
+    let (end, reads_zero) = (offset + bytes, unit.unmapped_reads_zero());
     let mut extents: Vec<Extent> = Vec::new();
     for (run, status) in status.runs {
         let start = run.lba.0.saturating_mul(block_bytes);

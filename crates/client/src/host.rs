@@ -36,6 +36,13 @@ pub trait Host: Send + Sync {
     }
 }
 
+/// Unpredictable random bytes.
+pub(crate) fn random<const BYTES: usize>(host: &dyn Host) -> Result<[u8; BYTES], NetworkError> {
+    let mut bytes = [0; BYTES];
+    host.entropy(&mut bytes).map_err(|source| NetworkError::Entropy { source })?;
+    Ok(bytes)
+}
+
 /// Connects to portals: over TCP, or in the simulator's network.
 pub trait Dial: Send + Sync {
     /// Opens a byte stream to a portal and sets these options before the first byte.

@@ -1,13 +1,12 @@
 //! The initiator's part of a session's identity (RFC 7143 §11.12.5).
 
-use crate::{Host, NetworkError};
+use crate::NetworkError;
+use crate::host::{self, Host};
 use pdu::Isid;
 
-/// A random ISID. Sessions of one [`crate::Target`] share the random part and differ in `qualifier`.
-pub(crate) fn random(host: &dyn Host, qualifier: u16) -> Result<Isid, NetworkError> {
-    let mut bytes = [0; 3];
-    host.entropy(&mut bytes).map_err(|source| NetworkError::Entropy { source })?;
-    Ok(Isid::random(bytes, qualifier))
+/// A random ISID. Sessions of one [`crate::Target`] share the random part and differ in the qualifier; this is the first's.
+pub(crate) fn random(host: &dyn Host) -> Result<Isid, NetworkError> {
+    Ok(Isid::random(host::random(host)?, 0))
 }
 
 /// The ISID of another session of the same initiator.

@@ -29,6 +29,7 @@ mod isid;
 mod layout;
 mod login;
 mod lun;
+mod memory;
 mod path_acceptance;
 mod path_id;
 mod portal_group;

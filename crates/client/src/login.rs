@@ -1,5 +1,6 @@
 //! One connection, from its TCP connect to the end of its login (RFC 7143 §6.3).
 
+use crate::host;
 use crate::{Config, Dialed, Environment, Error, LoginError, NetworkError, Portal, UsageError};
 use framing::{Congestion, ConnectionObserver, SocketOptions, Wire, group_of, read_pdu, write_pdu};
 use pdu::{Cid, CmdSn, Isid, LoginStatusClass};
@@ -7,7 +8,6 @@ use session::chap::{Algorithm, Credentials, ENTROPY_BYTES};
 use session::login::initiator::{Failure, Joining, Login, Progress};
 use session::login::{DATA_SEGMENT_BYTES_MAX, initiator};
 use session::parameters::{Established, LaneRole, Offer};
-use std::io;
 use std::net::SocketAddr;
 
 /// Redirections followed in one login. Arrays use one; more indicate a loop.
@@ -149,7 +149,7 @@ impl Attempt<'_> {
         let Self { environment, config, applicant } = self;
         let Dialed { mut wire, peer, observe } = environment.network.dial(portal, &config.socket).await?;
         let broken = |source| NetworkError::Broken { portal: portal.clone(), during: "login", source };
-        let mut login = Login::new(self.login_config(credentials.clone()).map_err(broken)?);
+        let mut login = Login::new(self.login_config(credentials.clone())?);
         let mut request = login.start();
         loop {
             write_pdu(&mut wire, &request).await.map_err(broken)?;
@@ -180,23 +180,16 @@ impl Attempt<'_> {
                         congestion,
                         observer: observe.map(|observe| observe(&established)),
                         established,
-                        tags_from: self.word().map_err(broken)?,
+                        tags_from: u32::from_be_bytes(host::random(&*environment.host)?),
                     }))));
                 }
             }
         }
     }
 
-    fn word(self) -> io::Result<u32> {
-        let mut bytes = [0; size_of::<u32>()];
-        self.environment.host.entropy(&mut bytes)?;
-        Ok(u32::from_be_bytes(bytes))
-    }
-
-    fn login_config(self, credentials: Option<Credentials>) -> io::Result<initiator::Config> {
+    fn login_config(self, credentials: Option<Credentials>) -> Result<initiator::Config, NetworkError> {
         let Self { environment, config, applicant } = self;
-        let mut entropy = [0; ENTROPY_BYTES];
-        environment.host.entropy(&mut entropy)?;
+        let entropy: [u8; ENTROPY_BYTES] = host::random(&*environment.host)?;
         Ok(initiator::Config {
             initiator_name: config.initiator_name.clone(),
             initiator_alias: None,

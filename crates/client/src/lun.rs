@@ -1,16 +1,20 @@
 //! One logical unit: reads, writes, and the other operations of a disk.
 
-use crate::driver::{Data, Outcome, Piece, Plan, Shared, Sink};
+use crate::driver::{Outcome, Piece, Plan, Shared, Sink};
 use crate::durability::Generation;
 use crate::retry::CommandKind;
 use crate::target::Handle;
-use crate::{Error, TargetError, Unit, UsageError, extents};
+use crate::{Error, TargetError, Unit, UsageError, extents, memory};
 use block::{Buffer, Payload, Slab};
 use pdu::{Cdb, TaskAttribute, TaskManagementOutcome};
 use scsi::Extent;
 use session::initiator::TaskFunction;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A unit may allow so few blocks in a WRITE SAME or an UNMAP that an operation would need more commands than this. Then its
+/// zeroes are written out, and it unmaps nothing.
+const COMMANDS_MAX: u64 = 4096;
 
 /// A disk at the other end of a [`crate::Target`].
 ///
@@ -38,7 +42,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// [`Self::flush`] reports lost writes.
 pub struct Lun {
     pub(crate) handle: Arc<Handle>,
-    unit: Arc<Unit>,
+    pub(crate) unit: Arc<Unit>,
     /// The last generation that the user of this handle has heard of.
     pub(crate) seen: Arc<AtomicU64>,
 }
@@ -72,7 +76,7 @@ pub struct Executed {
     pub data_in_bytes: u32,
 }
 
-/// Memory for a command that this library does not know.
+/// The memory of a command.
 #[derive(Debug)]
 pub enum Transfer {
     /// The command has no data.
@@ -138,8 +142,7 @@ impl Lun {
     /// # Errors
     /// [`UsageError::NoBuffer`] if the budget is used up.
     pub fn allocate(&self, bytes: usize) -> Result<Buffer, Error> {
-        let budget_bytes = self.slab().budget_bytes();
-        self.slab().allocate(bytes).ok_or_else(|| UsageError::NoBuffer { bytes, budget_bytes }.into())
+        Ok(memory::allocate(self.slab(), bytes)?)
     }
 
     /// Reads `bytes` from `offset` into a buffer of this target's budget.
@@ -267,7 +270,7 @@ impl Lun {
         let extent = self.extent("GET LBA STATUS", offset, bytes)?;
         let Some(plan) = self.extents_plan(extent)? else { return Ok(extents::all_data(offset, bytes)) };
         let outcome = self.execute_plan(plan).await;
-        extents::parse(&outcome, (offset, bytes), &self.unit.capacity, self.unit.unmapped_reads_zero())
+        extents::parse(&outcome, (offset, bytes), &self.unit)
     }
 
     /// Ends every command at this unit, or at all, by a task management function. Except with [`Reset::AbortTaskSet`], this
@@ -306,23 +309,18 @@ impl Lun {
         cdb: Cdb,
         transfer: Transfer,
     ) -> Result<Executed, Error> {
-        let data = match transfer {
-            Transfer::None => Data::None,
-            Transfer::In(buffer) => Data::In(buffer),
-            Transfer::Out(payload) => Data::Out(payload),
-        };
-        let bytes = match &data {
-            Data::None => 0,
-            Data::In(buffer) => buffer.len(),
-            Data::Out(payload) => payload.len(),
+        let bytes = match &transfer {
+            Transfer::None => 0,
+            Transfer::In(buffer) => buffer.len(),
+            Transfer::Out(payload) => payload.len(),
         };
         let plan = Plan {
             lun: self.unit.lun,
             command: "a command",
             kind: CommandKind::Once,
             writes: None,
-            dirties: !matches!(data, Data::In(_)),
-            data,
+            dirties: !matches!(transfer, Transfer::In(_)),
+            data: transfer,
             pieces: vec![Piece::plain(cdb, u32::try_from(bytes).unwrap_or(u32::MAX))],
             path: None,
             then_flush: None,
@@ -364,13 +362,10 @@ impl Lun {
         let block_bytes = u64::from(self.unit.block_bytes());
         let refused =
             self.shared().read(|driver| driver.units.get(&lun).is_some_and(|unit| unit.write_same_refused));
-        let bytes = if refused { extent.blocks.0 * block_bytes } else { block_bytes };
-        let budget_bytes = self.slab().budget_bytes();
-        let zeroes = crate::driver::zeroes(self.slab(), bytes).ok_or(UsageError::NoBuffer {
-            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
-            budget_bytes,
-        })?;
-        Ok(if refused {
+        let is_written_out = refused || self.unit.write_same_commands(extent) > COMMANDS_MAX;
+        let bytes = if is_written_out { extent.blocks.0 * block_bytes } else { block_bytes };
+        let zeroes = memory::zeroes(self.slab(), bytes)?;
+        Ok(if is_written_out {
             Plan::write_zeroes_out(&self.unit, extent, zeroes)
         } else {
             Plan::write_zeroes(&self.unit, extent, zeroes, may_unmap)
@@ -378,7 +373,7 @@ impl Lun {
     }
 
     pub(crate) fn unmap_plan(&self, extent: Extent) -> Result<Plan, Error> {
-        if !self.unit.provisioning.unmap {
+        if !self.unit.provisioning.unmap || self.unit.unmap_commands(extent) > COMMANDS_MAX {
             return Err(UsageError::Unsupported { command: "UNMAP", lun: self.unit.lun }.into());
         }
         let extents = self.unit.unmap_extents(extent);
@@ -397,7 +392,7 @@ impl Lun {
         }
         let cdb = scsi::client::get_lba_status(extent.lba, extents::ANSWER_BYTES);
         let buffer = self.allocate(extents::ANSWER_BYTES as usize)?;
-        Ok(Some(Plan::inquire(self.unit.lun, "GET LBA STATUS", cdb, Data::In(buffer), None)))
+        Ok(Some(Plan::inquire(self.unit.lun, "GET LBA STATUS", cdb, Transfer::In(buffer), None)))
     }
 }
 

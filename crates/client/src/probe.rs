@@ -1,9 +1,9 @@
 //! Asks a logical unit for its description over one path, before that path is trusted.
 
-use crate::driver::{Data, Outcome, Plan, Shared};
+use crate::driver::{Outcome, Plan, Shared};
 use crate::path_acceptance::UnitView;
 use crate::path_id::PathId;
-use crate::{Error, TargetError, Unit, UsageError};
+use crate::{Error, TargetError, Transfer, Unit, memory};
 use futures_util::future::{self, Either};
 use pdu::{Lun, TaskAttribute};
 use scsi::client::{
@@ -200,13 +200,8 @@ impl Probe<'_> {
         bytes: u16,
     ) -> Result<Vec<u8>, Error> {
         let data = match bytes {
-            0 => Data::None,
-            _ => {
-                let bytes = usize::from(bytes);
-                let budget_bytes = self.shared.pages.budget_bytes();
-                let buffer = self.shared.pages.allocate(bytes);
-                Data::In(buffer.ok_or(UsageError::NoBuffer { bytes, budget_bytes })?)
-            }
+            0 => Transfer::None,
+            _ => Transfer::In(memory::allocate(&self.shared.pages, bytes.into())?),
         };
         let outcome = self.carry_out(Plan::inquire(self.lun, command, cdb, data, Some(self.path))).await;
         let arrived = outcome.result? as usize;

@@ -10,10 +10,11 @@ mod claim;
 
 pub(crate) use at_once::Unheld;
 
-use crate::driver::{Data, Path, Plan};
+use crate::driver::{Path, Plan};
+use crate::host::{self, Host};
 use crate::path_id::PathId;
 use crate::probe::Probe;
-use crate::{Error, Host, Lun, NetworkError, UsageError};
+use crate::{Error, Lun, NetworkError, Transfer, UsageError};
 use claim::{reserving, unless_conflict};
 use futures_util::future::join_all;
 use scsi::client;
@@ -333,7 +334,7 @@ impl Lun {
             if let Some(path) = self.shared().read(|driver| driver.path_to(lun)) {
                 return Ok(path);
             }
-            let wait = Plan::inquire(lun, "TEST UNIT READY", client::test_unit_ready(), Data::None, None);
+            let wait = Plan::inquire(lun, "TEST UNIT READY", client::test_unit_ready(), Transfer::None, None);
             self.shared().execute(wait).await.result?;
         }
     }
@@ -341,9 +342,7 @@ impl Lun {
 
 /// A key that no other copy has.
 fn new_key(host: &dyn Host) -> Result<ReservationKey, NetworkError> {
-    let mut bytes = [0; 8];
-    host.entropy(&mut bytes).map_err(|source| NetworkError::Entropy { source })?;
-    Ok(ReservationKey(KEY_MARK | u64::from_be_bytes(bytes) >> 16))
+    Ok(ReservationKey(KEY_MARK | u64::from_be_bytes(host::random(host)?) >> 16))
 }
 
 #[cfg(test)]

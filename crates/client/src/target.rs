@@ -73,7 +73,7 @@ impl Target {
         {
             return Err(UsageError::Config("more connections than 64 sessions of 64 connections").into());
         }
-        let isid = isid::random(&*environment.host, 0)?;
+        let isid = isid::random(&*environment.host)?;
         let early = EarlyDials::new(Arc::clone(&environment.network));
         let environment = Environment { network: Arc::clone(&early) as Arc<dyn Dial>, ..environment };
         let shared = Shared::new(config, target_name.to_owned(), isid, environment);

@@ -45,13 +45,6 @@ impl Unit {
         self.capacity.unmapped_reads_zero || self.provisioning.reads_zero
     }
 
-    /// The unit's optimal transfer length, or else its longest, in bytes.
-    #[must_use]
-    pub fn transfer_bytes_optimal(&self) -> Option<u64> {
-        let blocks = self.limits.transfer_blocks_optimal.or(self.limits.transfer_blocks_max)?;
-        Some(u64::from(blocks) * u64::from(self.block_bytes()))
-    }
-
     /// The properties that a path must show to carry the unit's I/O.
     pub(crate) fn view(&self) -> UnitView {
         UnitView {

@@ -7,7 +7,9 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// This program was built without the Cargo feature `bpf`.
-    #[error("this program was built without BPF: build it where clang, libelf and zlib are installed")]
+    #[error(
+        "this program was built without BPF: \"make build\", where clang, libelf and zlib are installed, builds it with BPF"
+    )]
     NotBuilt,
     /// Someone has loaded it.
     #[error("{} is loaded already", .0.name())]
@@ -28,7 +30,7 @@ pub enum Error {
     /// The file system by which programs are found is missing.
     #[error("cannot mount a BPF file system at /sys/fs/bpf: {0}")]
     NoFileSystem(#[source] io::Error),
-    /// The groups cannot be read, or a socket cannot join one.
+    /// What is loaded cannot be found, its groups or records cannot be read, or a socket cannot join a group.
     #[error("cannot {what}: {problem}")]
     Groups {
         /// What was to be done.

@@ -99,7 +99,7 @@ fn wait_until_gone(control: Control) {
 /// # Errors
 /// If the folder cannot be read.
 pub fn loaded() -> Result<Vec<Control>, Error> {
-    let names = ours().loaded().map_err(|error| groups_error("look for what is loaded", &error))?;
+    let names = ours().loaded().map_err(|error| closed_or("look for what is loaded", &error.into()))?;
     Ok(names.iter().filter_map(|name| Control::named(name)).collect())
 }
 
@@ -115,7 +115,7 @@ pub fn groups() -> Result<Vec<Group>, Error> {
 
 /// All groups, and where they are.
 fn groups_in_places() -> Result<Vec<(u32, Group)>, Error> {
-    let failed = |error: BpfError| groups_error("read the groups", &error);
+    let failed = |error: BpfError| closed_or("read the groups", &error);
     if !ours().map_file(GROUPS).exists() {
         return Ok(Vec::new());
     }
@@ -160,7 +160,7 @@ pub(crate) fn names_groups() -> bool {
 /// # Errors
 /// If no control with groups is loaded.
 pub fn name_group(socket: BorrowedFd<'_>, group: u64, terms: GroupTerms) -> Result<(), Error> {
-    let failed = |error: BpfError| groups_error("name the group of a connection", &error);
+    let failed = |error: BpfError| closed_or("name the group of a connection", &error);
     let memberships: MapHandle = ours().map(MEMBERSHIPS).map_err(failed)?;
     let socket = socket.as_raw_fd().to_ne_bytes();
     let before = memberships.lookup(&socket, MapFlags::ANY).map_err(|error| failed(error.into()))?;
@@ -190,6 +190,17 @@ struct OtherVersion;
 
 fn groups_error(what: &'static str, error: &dyn std::error::Error) -> Error {
     Error::Groups { what, problem: error.to_string() }
+}
+
+/// As [`groups_error`], of what every user may do where the file system is open to all.
+fn closed_or(what: &'static str, error: &BpfError) -> Error {
+    let is_closed = matches!(error, BpfError::NoRights(_)) && !is_open_to_all();
+    if !is_closed {
+        return groups_error(what, error);
+    }
+    let problem =
+        format!("{FILE_SYSTEM} is closed to this user: \"chmod 711 {FILE_SYSTEM}\", as root, opens it");
+    Error::Groups { what, problem }
 }
 
 pub(crate) fn ours() -> Pinned {

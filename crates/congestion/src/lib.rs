@@ -26,6 +26,9 @@ mod record;
 #[cfg(feature = "bpf")]
 mod recorder;
 
+/// Whether this build can load controls: whether it has the Cargo feature `bpf`.
+pub const CAN_LOAD: bool = cfg!(feature = "bpf");
+
 pub use choice::{InvalidChoice, check, parse};
 pub use control::Control;
 pub use error::Error;

@@ -56,7 +56,7 @@ pub(crate) use axis::positions;
 pub use beside_setup::BesideSetup;
 pub(crate) use document::SPAN_MAX;
 pub use document::{Form, Plot, Theory};
-pub use plan::{Cell, Plan, PlannedRun};
+pub use plan::{Cell, Plan, PlannedRun, each_once};
 pub use prediction::Prediction;
 pub use quantity::Quantity;
 pub use setup::{RunLoad, Segments, Setup};

@@ -58,7 +58,7 @@ pub use decision_record::DecisionRecord;
 pub use diagnosis_record::DiagnosisRecord;
 pub use experiment::{
     Cell, CommandEvent, Experiment, Form, InvalidExperiment, Observed, Plan, PlannedRun, Plot, Prediction,
-    Quantity, RunLoad, Segments, Setup, StreamsEnd, StreamsSetup, Theory, Trace,
+    Quantity, RunLoad, Segments, Setup, StreamsEnd, StreamsSetup, Theory, Trace, each_once,
 };
 pub use framing::Congestion;
 pub use kernel_settings::{KernelSettings, SettingRefused};

@@ -1,6 +1,6 @@
 //! Messages about sockets of the Internet protocols: `inet_diag.h` of Linux, in netlink(7) messages.
 
-use observe::{SocketMemory, TcpInfo};
+use observe::{Fields, SocketMemory, TcpInfo};
 use rustix::io::Errno;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
@@ -140,20 +140,20 @@ fn emit_address(place: &mut [u8], address: IpAddr) {
 pub(crate) fn messages(received: &[u8], sequence: u32) -> impl Iterator<Item = Message<'_>> {
     let mut rest = received;
     let cut = move || {
-        let length = usize::try_from(u32_at(rest, 0)?).ok()?;
+        let length = usize::try_from(Fields(rest).u32(0)?).ok()?;
         let message = rest.get(..length).filter(|message| message.len() >= HEADER_BYTES)?;
         rest = rest.get(aligned(length)..).unwrap_or_default();
         Some(message)
     };
-    std::iter::from_fn(cut).filter(move |message| u32_at(message, 8) == Some(sequence)).filter_map(parse)
+    std::iter::from_fn(cut).filter(move |message| Fields(message).u32(8) == Some(sequence)).filter_map(parse)
 }
 
 fn parse(message: &[u8]) -> Option<Message<'_>> {
     let body = &message[HEADER_BYTES..];
-    match u16_at(message, 4)? {
+    match Fields(message).u16(4)? {
         NLMSG_DONE => Some(Message::Done),
         NLMSG_ERROR => {
-            Some(Message::Failed(Errno::from_raw_os_error(u32_at(body, 0)?.cast_signed().wrapping_neg())))
+            Some(Message::Failed(Errno::from_raw_os_error(Fields(body).u32(0)?.cast_signed().wrapping_neg())))
         }
         SOCK_DIAG_BY_FAMILY => parse_reply(body).map(Message::Socket),
         _ => None,
@@ -164,7 +164,7 @@ fn parse_reply(body: &[u8]) -> Option<Diagnosis<'_>> {
     let id = parse_id(*body.first()?, body.get(4..)?.first_chunk()?)?;
     let mut diagnosis = Diagnosis { id, tcp: None, memory: None, congestion_control: None };
     let mut attributes = body.get(REPLY_BYTES..)?;
-    while let (Some(length), Some(kind)) = (u16_at(attributes, 0), u16_at(attributes, 2)) {
+    while let (Some(length), Some(kind)) = (Fields(attributes).u16(0), Fields(attributes).u16(2)) {
         let length = usize::from(length);
         let Some(value) = attributes.get(4..length) else { break };
         match kind {
@@ -180,7 +180,7 @@ fn parse_reply(body: &[u8]) -> Option<Diagnosis<'_>> {
 
 fn parse_id(family: u8, id: &[u8; ID_BYTES]) -> Option<SocketId> {
     let port = |offset: usize| Some(u16::from_be_bytes(*id[offset..].first_chunk()?));
-    let interface = u32_at(id, 36)?;
+    let interface = Fields(id).u32(36)?;
     let address = |offset: usize, port: u16| match family {
         AF_INET => Some(SocketAddr::from((Ipv4Addr::from(*id[offset..].first_chunk::<4>()?), port))),
         AF_INET6 => {
@@ -189,7 +189,7 @@ fn parse_id(family: u8, id: &[u8; ID_BYTES]) -> Option<SocketId> {
         }
         _ => None,
     };
-    let cookie = u64::from(u32_at(id, 44)?) << 32 | u64::from(u32_at(id, 40)?);
+    let cookie = u64::from(Fields(id).u32(44)?) << 32 | u64::from(Fields(id).u32(40)?);
     Some(SocketId { local: address(4, port(0)?)?, peer: address(20, port(2)?)?, cookie })
 }
 
@@ -202,14 +202,6 @@ fn text(value: &[u8]) -> Option<&str> {
 /// Rounds a length up: everything in these messages begins at a multiple of four.
 fn aligned(length: usize) -> usize {
     length.next_multiple_of(4)
-}
-
-fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
-    bytes.get(offset..)?.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes))
-}
-
-fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    bytes.get(offset..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
 }
 
 #[cfg(test)]

@@ -115,6 +115,7 @@ impl Sampler {
     }
 
     fn discover(&mut self, discovery: &Discovery) {
+        let mut without_room = 0;
         for family in [Family::Inet, Family::Inet6] {
             let mut found = Vec::new();
             let outcome = self.kernel.connections(family, |id| {
@@ -127,9 +128,11 @@ impl Sampler {
             let has_failed = outcome.is_err_and(|error| error.kind() != io::ErrorKind::NotFound);
             self.report.failures += u64::from(has_failed);
             let room = self.options.sockets_max.saturating_sub(self.known.len());
-            self.report.sockets_lost += found.len().saturating_sub(room) as u64;
+            without_room += found.len().saturating_sub(room) as u64;
             found.into_iter().take(room).for_each(|id| self.add(id));
         }
+        // Every round finds them again.
+        self.report.sockets_lost = self.report.sockets_lost.max(without_room);
     }
 
     fn add(&mut self, id: SocketId) {

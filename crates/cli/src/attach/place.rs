@@ -1,14 +1,14 @@
 //! What is attached, on record: a folder for each disk, with a lock that its server holds as long as it lives.
 
+use crate::folders;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use tempfile::NamedTempFile;
 
 /// Where the folders are, for root.
 const OF_ROOT: &str = "/run/ropewalk/attached";
@@ -226,14 +226,9 @@ impl Held {
 
     /// Keeps what is known, in one step.
     pub(crate) fn write(&self, record: &Record) -> anyhow::Result<()> {
-        let write = || {
-            let mut file = NamedTempFile::new_in(&self.place.folder)?;
-            serde_json::to_writer_pretty(&mut file, record)?;
-            file.flush()?;
-            file.persist(self.place.folder.join("record.json"))?;
-            anyhow::Ok(())
-        };
-        write().with_context(|| format!("cannot write to {}", self.place.folder.display()))
+        let folder = &self.place.folder;
+        let written = folders::replace_json(&folder.join("record.json"), record);
+        written.with_context(|| format!("cannot write to {}", folder.display()))
     }
 }
 
@@ -242,7 +237,7 @@ fn parent() -> anyhow::Result<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Ok(OF_ROOT.into());
     }
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let runtime = folders::named_by("XDG_RUNTIME_DIR");
     let runtime = runtime.context("a user other than root needs XDG_RUNTIME_DIR, a folder for what runs")?;
     Ok(runtime.join("ropewalk/attached"))
 }

@@ -85,7 +85,7 @@ impl<'a> Monitor<'a> {
         let format = self.progress.snapshot().source_format.filter(|_| !self.format_told.get());
         if let Some(format) = format {
             self.format_told.set(true);
-            let warn = || eprintln!("warning: {}", format_warning(format));
+            let warn = || output::tell(format_args!("warning: {}", format_warning(format)));
             bar.map_or_else(warn, |bar| bar.suspend(warn));
         }
     }
@@ -140,7 +140,7 @@ impl<'a> Monitor<'a> {
             output::json(&Value::Object(self.summary(outcome)));
         } else if let Ok(report) = outcome {
             let text = self.sentences(report, capacity_bytes);
-            if self.to_stdout { eprintln!("{text}") } else { outln!("{text}") }
+            if self.to_stdout { output::tell(format_args!("{text}")) } else { outln!("{text}") }
         }
     }
 

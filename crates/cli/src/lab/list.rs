@@ -121,7 +121,7 @@ fn print(listed: &[Listed]) {
     output::print(&table);
     for Listed { file, known } in listed {
         if let Err(error) = known {
-            eprintln!("{}: {error}", file.display());
+            output::tell(format_args!("{}: {error}", file.display()));
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Congestion controls of our own, from the command line.
 
 use crate::world::{Server, run};
+use requirement::{Need, skip};
 use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
 #[cfg(feature = "bpf")]
 use {
     crate::world::{Folder, MIB, TARGET, noise, ropewalk},
-    requirement::{Need, skip},
     std::fs::{self, Permissions},
     std::os::unix::fs::PermissionsExt as _,
     std::process::{Child, Command, Stdio},

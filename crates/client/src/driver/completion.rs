@@ -8,8 +8,7 @@ use crate::path_acceptance::{Change, change_told};
 use crate::path_id::PathId;
 use crate::report::PathState;
 use crate::retry::{CommandKind, Ending, Retry};
-use crate::{Error, TargetError};
-use block::Payload;
+use crate::{Error, TargetError, memory};
 use pdu::{Duration, Instant, Lun};
 use scsi::Status;
 use scsi::client::SenseData;
@@ -28,9 +27,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The time for the target to close a connection that it has logged out. It does so with its answer (RFC 7143 §11.14).
 const TARGET_CLOSES_WITHIN: Duration = Duration::from_millis(500);
-
-/// The most memory for the zeroes of one operation.
-const ZEROES_BYTES_MAX: u64 = 1 << 20;
 
 impl Driver {
     /// Processes the events of a path's session.
@@ -336,7 +332,8 @@ impl Driver {
         let request = &self.requests[key];
         let (owner, lun, extent) = (request.operation, request.lun, request.extent);
         let Some(unit) = self.units.get(&lun).map(|unit| unit.unit.clone()) else { return false };
-        let Some(zeroes) = zeroes(self.buffers.budget(), extent.blocks.0 * u64::from(unit.block_bytes()))
+        let Ok(zeroes) =
+            memory::zeroes(self.buffers.budget(), extent.blocks.0 * u64::from(unit.block_bytes()))
         else {
             return false;
         };
@@ -360,12 +357,4 @@ impl Driver {
         self.end_request(key, Ok(0));
         true
     }
-}
-
-/// A buffer of zeroes of `bytes`, or of the longest allowed length.
-pub(crate) fn zeroes(slab: &block::Slab, bytes: u64) -> Option<Payload> {
-    let bytes = usize::try_from(bytes.min(ZEROES_BYTES_MAX)).ok()?;
-    let mut buffer = slab.allocate(bytes)?;
-    buffer.fill(0);
-    Some(buffer.share())
 }

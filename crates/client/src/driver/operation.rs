@@ -2,17 +2,16 @@
 
 use super::flush::{Asked, Flush};
 use super::path::Request;
-use super::plan::Data;
 use super::slots::{OperationId, RequestId};
 use super::{Driver, Plan};
 use crate::backend::block_error;
 use crate::durability::Generation;
 use crate::write_fence::{Entry, Sealing, WriteId};
-use crate::{Error, UsageError};
+use crate::{Error, Transfer, Unit, UsageError};
 use block::{Completer, Completion, Extent, Payload};
 use futures_channel::oneshot;
 use pdu::{BufferId, Lun};
-use scsi::client::Capacity;
+use std::sync::Arc;
 
 /// The receiver of an operation's outcome.
 pub(crate) enum Sink {
@@ -25,10 +24,7 @@ pub(crate) enum Sink {
         completer: Completer,
         /// The requested offset and length in bytes.
         asked: (u64, u64),
-        /// The unit's capacity.
-        capacity: Capacity,
-        /// Unmapped blocks read as zeroes.
-        reads_zero: bool,
+        unit: Arc<Unit>,
     },
 }
 
@@ -63,8 +59,8 @@ impl Finished {
         match self.sink {
             Sink::Caller(sender) => drop(sender.send(self.outcome)),
             Sink::Block(completer) => completer.complete(self.outcome.into_completion()),
-            Sink::Extents { completer, asked, capacity, reads_zero } => {
-                let extents = crate::extents::parse(&self.outcome, asked, &capacity, reads_zero);
+            Sink::Extents { completer, asked, unit } => {
+                let extents = crate::extents::parse(&self.outcome, asked, &unit);
                 completer.complete(extents_completion(extents));
             }
         }
@@ -151,7 +147,7 @@ impl Driver {
             return;
         }
         let Plan { lun, command, kind, writes, dirties, data, pieces, path, then_flush, attribute } = plan;
-        let direction = data.direction();
+        let is_in = matches!(data, Transfer::In(_));
         let then_flush = then_flush.map(Asked::by);
         let operation = Operation { then_flush, ..Operation::new(lun, command, pieces.len(), Some(sink)) };
         let key = self.operations.insert(operation);
@@ -159,7 +155,7 @@ impl Driver {
         let requests: Vec<RequestId> = pieces
             .into_iter()
             .map(|piece| {
-                let data = direction.of(buffer, &piece);
+                let data = piece.data(buffer, is_in);
                 self.requests.insert(Request {
                     kind,
                     cdb: piece.cdb,
@@ -289,7 +285,7 @@ impl Driver {
     }
 }
 
-impl Data {
+impl Transfer {
     fn into_payload(self) -> Option<Payload> {
         match self {
             Self::None => None,

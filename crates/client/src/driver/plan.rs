@@ -1,8 +1,8 @@
 //! Cuts an operation into commands that the unit accepts.
 
-use crate::Unit;
 use crate::path_id::PathId;
 use crate::retry::CommandKind;
+use crate::{Transfer, Unit};
 use block::{Buffer, Payload};
 use pdu::{BufferId, Cdb, Lun, TaskAttribute};
 use scsi::client::{self, CdbBytes};
@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicU64;
 /// retry repeats little and lanes stay balanced.
 const TRANSFER_BYTES_MAX: u64 = 16 << 20;
 
-/// The longest range of one WRITE SAME if the unit reports no limit, so that it ends within any timeout.
+/// The longest range of one WRITE SAME, even if the unit accepts more, so that it ends within any timeout.
 const WRITE_SAME_BYTES_MAX: u64 = 1 << 30;
 
 /// An operation and its commands.
@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     pub writes: Option<Range<u64>>,
     /// Whether its write needs a flush to be durable.
     pub dirties: bool,
-    pub data: Data,
+    pub data: Transfer,
     pub pieces: Vec<Piece>,
     /// The only path that may carry it; `None` for any path to the unit.
     pub path: Option<PathId>,
@@ -38,13 +38,6 @@ pub(crate) struct Plan {
     pub then_flush: Option<Arc<AtomicU64>>,
     /// The order of its commands among others at the device (SAM-5 §8.6).
     pub attribute: TaskAttribute,
-}
-
-/// The memory of an operation.
-pub(crate) enum Data {
-    None,
-    In(Buffer),
-    Out(Payload),
 }
 
 /// One command of an operation.
@@ -60,49 +53,32 @@ pub(crate) struct Piece {
     pub exact: bool,
 }
 
-/// The direction of an operation's data.
-#[derive(Clone, Copy)]
-pub(super) enum Direction {
-    None,
-    In,
-    Out,
-}
-
-impl Data {
-    pub(super) fn direction(&self) -> Direction {
-        match self {
-            Self::None => Direction::None,
-            Self::In(_) => Direction::In,
-            Self::Out(_) => Direction::Out,
-        }
-    }
-}
-
-impl Direction {
-    pub(super) fn of(self, buffer: Option<BufferId>, piece: &Piece) -> initiator::Data {
-        let Some(buffer) = buffer.filter(|_| piece.bytes > 0) else { return initiator::Data::None };
-        let payload = PayloadRef { buffer, offset_bytes: piece.offset_bytes, bytes: piece.bytes };
-        match self {
-            Self::None => initiator::Data::None,
-            Self::In => initiator::Data::In(payload),
-            Self::Out => initiator::Data::Out(payload),
-        }
-    }
-}
-
 impl Piece {
     /// A command without a range of blocks.
     pub fn plain(cdb: impl Into<Cdb>, bytes: u32) -> Self {
         Self { cdb: cdb.into(), offset_bytes: 0, bytes, extent: Extent::default(), exact: false }
     }
+
+    /// Its part of this memory.
+    pub(super) fn data(&self, buffer: Option<BufferId>, is_in: bool) -> initiator::Data {
+        let Some(buffer) = buffer.filter(|_| self.bytes > 0) else { return initiator::Data::None };
+        let payload = PayloadRef { buffer, offset_bytes: self.offset_bytes, bytes: self.bytes };
+        if is_in { initiator::Data::In(payload) } else { initiator::Data::Out(payload) }
+    }
 }
 
 impl Plan {
     /// A command that changes nothing and asks for parameter data.
-    pub fn inquire(lun: Lun, command: &'static str, cdb: CdbBytes, data: Data, path: Option<PathId>) -> Self {
+    pub fn inquire(
+        lun: Lun,
+        command: &'static str,
+        cdb: CdbBytes,
+        data: Transfer,
+        path: Option<PathId>,
+    ) -> Self {
         let bytes = match &data {
-            Data::In(buffer) => u32::try_from(buffer.len()).unwrap_or(u32::MAX),
-            Data::None | Data::Out(_) => 0,
+            Transfer::In(buffer) => u32::try_from(buffer.len()).unwrap_or(u32::MAX),
+            Transfer::None | Transfer::Out(_) => 0,
         };
         Self {
             lun,
@@ -122,8 +98,8 @@ impl Plan {
     pub fn reserve_out(lun: Lun, cdb: CdbBytes, list: Payload, path: PathId) -> Self {
         let bytes = u32::try_from(list.len()).unwrap_or(u32::MAX);
         let pieces = vec![Piece::plain(cdb, bytes)];
-        let plan = Self::inquire(lun, "PERSISTENT RESERVE OUT", cdb, Data::None, Some(path));
-        Self { data: Data::Out(list), pieces, ..plan }
+        let plan = Self::inquire(lun, "PERSISTENT RESERVE OUT", cdb, Transfer::None, Some(path));
+        Self { data: Transfer::Out(list), pieces, ..plan }
     }
 
     pub fn read(unit: &Unit, extent: Extent, buffer: Buffer) -> Self {
@@ -137,7 +113,7 @@ impl Plan {
             kind: CommandKind::Read,
             writes: None,
             dirties: false,
-            data: Data::In(buffer),
+            data: Transfer::In(buffer),
             pieces,
             path: None,
             then_flush: None,
@@ -149,61 +125,31 @@ impl Plan {
     pub fn write(unit: &Unit, extent: Extent, payload: Payload, fua: bool, seen: &Arc<AtomicU64>) -> Self {
         let by_device = fua && unit.mode.fua;
         let pieces = unit.transfers(extent, |unit, part| unit.write_cdb(part, by_device));
+        let then_flush = (fua && !by_device).then(|| Arc::clone(seen));
         Self {
-            lun: unit.lun,
-            command: "WRITE",
-            kind: CommandKind::Write,
-            writes: Some(blocks(extent)),
             dirties: !by_device,
-            data: Data::Out(payload),
-            pieces,
-            path: None,
-            then_flush: (fua && !by_device).then(|| Arc::clone(seen)),
-            attribute: TaskAttribute::Simple,
+            then_flush,
+            ..Self::change(unit, "WRITE", blocks(extent), payload, pieces)
         }
     }
 
     /// `pattern` is one block of zeroes.
     pub fn write_zeroes(unit: &Unit, extent: Extent, pattern: Payload, may_unmap: bool) -> Self {
         let unmap = may_unmap && unit.provisioning.write_same_unmaps && unit.unmapped_reads_zero();
-        let own_limit = WRITE_SAME_BYTES_MAX / u64::from(unit.block_bytes());
-        let most = unit.limits.write_same_blocks_max.unwrap_or(own_limit).min(u64::from(u32::MAX));
-        let pieces = split(extent, most).map(|extent| Piece {
+        let pieces = split(extent, unit.write_same_blocks_max()).map(|extent| Piece {
             cdb: client::write_same_16(extent.lba, count(extent), unmap).into(),
             offset_bytes: 0,
             bytes: unit.block_bytes(),
             extent,
             exact: false,
         });
-        Self {
-            lun: unit.lun,
-            command: super::completion::WRITE_SAME,
-            kind: CommandKind::Write,
-            writes: Some(blocks(extent)),
-            dirties: true,
-            data: Data::Out(pattern),
-            pieces: pieces.collect(),
-            path: None,
-            then_flush: None,
-            attribute: TaskAttribute::Simple,
-        }
+        Self::change(unit, super::completion::WRITE_SAME, blocks(extent), pattern, pieces.collect())
     }
 
     /// The same without WRITE SAME: repeated WRITEs of `zeroes`.
     pub fn write_zeroes_out(unit: &Unit, extent: Extent, zeroes: Payload) -> Self {
         let pieces = Self::zero_writes(unit, extent, zeroes.len());
-        Self {
-            lun: unit.lun,
-            command: "WRITE",
-            kind: CommandKind::Write,
-            writes: Some(blocks(extent)),
-            dirties: true,
-            data: Data::Out(zeroes),
-            pieces,
-            path: None,
-            then_flush: None,
-            attribute: TaskAttribute::Simple,
-        }
+        Self::change(unit, "WRITE", blocks(extent), zeroes, pieces)
     }
 
     /// WRITEs of the same zeroes that cover all of `extent`.
@@ -216,28 +162,17 @@ impl Plan {
 
     /// `list` has room for as many parameter lists as there are commands.
     pub fn unmap(unit: &Unit, extents: &[Extent], list: Payload) -> Self {
-        const LIST_BYTES: u32 = 24;
+        const LIST_BYTES: u16 = 24;
         let whole =
             extents.first().zip(extents.last()).map_or(0..0, |(first, last)| first.lba.0..last.end().0);
         let pieces = (0u32..).zip(extents).map(|(at, extent)| Piece {
-            cdb: client::unmap(24).into(),
-            offset_bytes: at * LIST_BYTES,
-            bytes: LIST_BYTES,
+            cdb: client::unmap(LIST_BYTES).into(),
+            offset_bytes: at * u32::from(LIST_BYTES),
+            bytes: LIST_BYTES.into(),
             extent: *extent,
             exact: false,
         });
-        Self {
-            lun: unit.lun,
-            command: "UNMAP",
-            kind: CommandKind::Write,
-            writes: Some(whole),
-            dirties: true,
-            data: Data::Out(list),
-            pieces: pieces.collect(),
-            path: None,
-            then_flush: None,
-            attribute: TaskAttribute::Simple,
-        }
+        Self::change(unit, "UNMAP", whole, list, pieces.collect())
     }
 
     /// `payload` holds the blocks to compare, then the blocks to write; at most 255 each.
@@ -245,14 +180,27 @@ impl Plan {
         let blocks_count = u8::try_from(extent.blocks.0).unwrap_or(u8::MAX);
         let bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         let cdb = client::compare_and_write(extent.lba, blocks_count).into();
+        let pieces = vec![Piece { cdb, offset_bytes: 0, bytes, extent, exact: false }];
+        let plan = Self::change(unit, "COMPARE AND WRITE", blocks(extent), payload, pieces);
+        Self { kind: CommandKind::Once, ..plan }
+    }
+
+    /// Commands that change these blocks. All but COMPARE AND WRITE may be repeated.
+    fn change(
+        unit: &Unit,
+        command: &'static str,
+        blocks: Range<u64>,
+        payload: Payload,
+        pieces: Vec<Piece>,
+    ) -> Self {
         Self {
             lun: unit.lun,
-            command: "COMPARE AND WRITE",
-            kind: CommandKind::Once,
-            writes: Some(blocks(extent)),
+            command,
+            kind: CommandKind::Write,
+            writes: Some(blocks),
             dirties: true,
-            data: Data::Out(payload),
-            pieces: vec![Piece { cdb, offset_bytes: 0, bytes, extent, exact: false }],
+            data: Transfer::Out(payload),
+            pieces,
             path: None,
             then_flush: None,
             attribute: TaskAttribute::Simple,
@@ -263,8 +211,26 @@ impl Plan {
 impl Unit {
     /// Splits an extent into the extents that UNMAP accepts.
     pub(crate) fn unmap_extents(&self, extent: Extent) -> Vec<Extent> {
-        let most = self.limits.unmap_blocks_max.unwrap_or(u32::MAX);
-        split(extent, most.into()).collect()
+        split(extent, self.unmap_blocks_max()).collect()
+    }
+
+    /// The number of these extents.
+    pub(crate) fn unmap_commands(&self, extent: Extent) -> u64 {
+        extent.blocks.0.div_ceil(self.unmap_blocks_max())
+    }
+
+    fn unmap_blocks_max(&self) -> u64 {
+        self.limits.unmap_blocks_max.unwrap_or(u32::MAX).into()
+    }
+
+    /// The number of WRITE SAME commands for an extent.
+    pub(crate) fn write_same_commands(&self, extent: Extent) -> u64 {
+        extent.blocks.0.div_ceil(self.write_same_blocks_max())
+    }
+
+    fn write_same_blocks_max(&self) -> u64 {
+        let own_limit = (WRITE_SAME_BYTES_MAX / u64::from(self.block_bytes())).max(1);
+        self.limits.write_same_blocks_max.map_or(own_limit, |limit| limit.min(own_limit))
     }
 
     /// Commands that transfer `extent` to or from consecutive memory.

@@ -7,7 +7,7 @@ use super::{Reservation, ReservationHolder, Witness};
 use crate::driver::{Plan, Shared, SharedTurn};
 use crate::path_acceptance::UnitView;
 use crate::probe::{Probe, unless_refused};
-use crate::{Error, TargetError, UsageError};
+use crate::{Error, TargetError, UsageError, memory};
 use futures_util::future;
 use scsi::client::{self, ReadReservation, SenseData};
 use scsi::{PersistentReserveOut, Register, ReservationKey, ReservationType, ReserveAction, ReserveIn};
@@ -200,9 +200,7 @@ impl Probe<'_> {
 
     async fn reserve_out(&self, key: ReservationKey, action: ReserveAction) -> Result<(), Error> {
         let (cdb, list) = client::persistent_reserve_out(&PersistentReserveOut { key, action });
-        let Shared { pages, .. } = self.shared;
-        let (bytes, budget_bytes) = (list.len(), pages.budget_bytes());
-        let mut buffer = pages.allocate(bytes).ok_or(UsageError::NoBuffer { bytes, budget_bytes })?;
+        let mut buffer = memory::allocate(&self.shared.pages, list.len())?;
         buffer.copy_from_slice(&list);
         let plan = Plan::reserve_out(self.lun, cdb, buffer.share(), self.path);
         self.carry_out(plan).await.result.map(drop)

@@ -263,8 +263,7 @@ impl Document {
             return Err(InvalidExperiment::new(error));
         }
         self.check_only(&plot.only, &place("only"), plan)?;
-        let cells = plan.cells.iter().enumerate().filter(|(cell, _)| plan.is_among(*cell, &plot.only));
-        for (_, Cell { setup, .. }) in cells {
+        for (_, Cell { setup, .. }) in plan.among(&plot.only) {
             Self::check_measured(plot.y, setup, &place("y"))?;
         }
         Ok(())

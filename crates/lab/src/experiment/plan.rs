@@ -50,19 +50,24 @@ const CELLS_MAX: usize = 50_000;
 /// More runs are a mistake too.
 const REPETITIONS_MAX: u32 = 10_000;
 
+/// Each once, in order.
+pub fn each_once<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut different = Vec::new();
+    for one in all {
+        if !different.contains(&one) {
+            different.push(one);
+        }
+    }
+    different
+}
+
 impl Plan {
     /// The distinct values of a variable, in order; none if there is no such variable.
     #[must_use]
     pub fn labels(&self, variable: &str) -> Vec<&str> {
-        let mut labels = Vec::new();
-        if let Some(index) = self.variables.iter().position(|name| name == variable) {
-            for cell in &self.cells {
-                if !labels.contains(&cell.labels[index].as_str()) {
-                    labels.push(cell.labels[index].as_str());
-                }
-            }
-        }
-        labels
+        let index = self.variables.iter().position(|name| name == variable);
+        let labels = |index: usize| self.cells.iter().map(move |cell| cell.labels[index].as_str());
+        each_once(index.into_iter().flat_map(labels))
     }
 
     /// The value of each variable, by its name.
@@ -71,9 +76,12 @@ impl Plan {
         self.variables.iter().cloned().zip(self.cells[cell].labels.iter().cloned()).collect()
     }
 
-    /// Whether a cell has one of the wanted values, for each variable with any.
-    pub(crate) fn is_among(&self, cell: usize, wanted: &BTreeMap<String, Vec<String>>) -> bool {
-        matches(&self.variables, &self.cells[cell].labels, wanted)
+    /// The cells that have one of the wanted values, for each variable with any, and their numbers.
+    pub(crate) fn among(
+        &self,
+        wanted: &BTreeMap<String, Vec<String>>,
+    ) -> impl Iterator<Item = (usize, &Cell)> {
+        self.cells.iter().enumerate().filter(|(_, cell)| matches(&self.variables, &cell.labels, wanted))
     }
 
     /// The cell of a run; run numbers start at 1.

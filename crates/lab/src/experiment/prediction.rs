@@ -35,8 +35,7 @@ impl Document {
             self.variable(name, &place("series"))?;
         }
         self.check_only(&prediction.only, &place("only"), plan)?;
-        let cells = plan.cells.iter().enumerate().filter(|(cell, _)| plan.is_among(*cell, &prediction.only));
-        for (_, cell) in cells {
+        for (_, cell) in plan.among(&prediction.only) {
             Self::check_measured(prediction.of, &cell.setup, &place("of"))?;
         }
         Ok(())

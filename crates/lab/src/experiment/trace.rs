@@ -231,8 +231,7 @@ impl Document {
             return Err(InvalidExperiment::new(format!("{}: it is not after from", place("to"))));
         }
         self.check_only(&trace.only, &place("only"), plan)?;
-        let cells = plan.cells.iter().enumerate().filter(|(cell, _)| plan.is_among(*cell, &trace.only));
-        for (_, Cell { setup, .. }) in cells {
+        for (_, Cell { setup, .. }) in plan.among(&trace.only) {
             if let Some(key) = trace.captured_key().filter(|_| setup.capture.is_none()) {
                 let error = format!("{}: it is captured, and there is no setup.capture", place(key));
                 return Err(InvalidExperiment::new(error));

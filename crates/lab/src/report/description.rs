@@ -1,7 +1,7 @@
 //! The conditions of the measurements.
 
 use super::runs::{controls, ended, gap_s, late_s, rights};
-use super::tables::each_once;
+use crate::experiment::each_once;
 use crate::results::{Manifest, Program, RunRecord};
 use observe::report::{Fact, Standing, Unit, Verdict, rfc3339};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! One plot of an experiment, drawn from the measurements.
 
 use super::{measured, shares};
-use crate::experiment::{Experiment, Plan, Plot, Quantity, Setup, Theory, positions};
+use crate::experiment::{Experiment, Plan, Plot, Quantity, Setup, Theory, each_once, positions};
 use crate::results::Folder;
 use observe::report::{Axis, Figure, Point, Series, Style};
 
@@ -47,8 +47,7 @@ pub(super) fn draw(plot: &Plot, experiment: &Experiment, plan: &Plan, folder: &F
 /// The positions of a plot's cells, and their axis.
 fn places<'a>(plot: &Plot, plan: &'a Plan) -> (Vec<Place<'a>>, Axis) {
     let index = |name: &str| plan.variables.iter().position(|variable| variable == name);
-    let cells: Vec<_> =
-        plan.cells.iter().enumerate().filter(|(number, _)| plan.is_among(*number, &plot.only)).collect();
+    let cells: Vec<_> = plan.among(&plot.only).collect();
     // A variable with only one value needs no label.
     let differs =
         |index: &usize| cells.iter().any(|(_, cell)| cell.labels[*index] != cells[0].1.labels[*index]);
@@ -73,18 +72,11 @@ fn places<'a>(plot: &Plot, plan: &'a Plan) -> (Vec<Place<'a>>, Axis) {
     (places.collect(), axis)
 }
 
-/// Each name once, in order.
+/// A position for each name.
 fn named(x: &str, labels: &[&str]) -> (Vec<f64>, Axis) {
-    let mut names: Vec<String> = Vec::new();
-    let place = |label: &&str| {
-        let known = names.iter().position(|name| name == label);
-        known.unwrap_or_else(|| {
-            names.push((*label).to_owned());
-            names.len() - 1
-        }) as f64
-    };
-    let positions = labels.iter().map(place).collect();
-    (positions, Axis::named(x, names))
+    let names = each_once(labels.iter().map(|label| (*label).to_owned()));
+    let position = |label: &&str| names.iter().position(|name| name == label).unwrap_or_default() as f64;
+    (labels.iter().map(position).collect(), Axis::named(x, names.clone()))
 }
 
 /// A word names itself; a number needs its variable.
@@ -98,13 +90,7 @@ fn series_name(variable: &str, label: &str) -> String {
 
 /// The names, in order.
 fn names(places: &[Place<'_>]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for place in places {
-        if !names.contains(&place.series) {
-            names.push(place.series.clone());
-        }
-    }
-    names
+    each_once(places.iter().map(|place| place.series.clone()))
 }
 
 /// The reason why a curve is missing.

@@ -1,7 +1,8 @@
 //! The sessions: their waits, the times of their commands, and their sockets.
 
 use super::measured::run_to_tell;
-use super::tables::{add_row, each_once, labels, sorted, varied};
+use super::tables::{add_row, labels, sorted, varied};
+use crate::experiment::each_once;
 use crate::experiment::{Plan, RunLoad};
 use crate::results::{Folder, RunRecord};
 use crate::scsi_run::{SessionTerms, Verified};

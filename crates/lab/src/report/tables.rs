@@ -28,17 +28,6 @@ pub(super) fn add_row(
     }
 }
 
-/// Each once, in order.
-pub(super) fn each_once(all: impl IntoIterator<Item = String>) -> Vec<String> {
-    let mut different = Vec::new();
-    for one in all {
-        if !different.contains(&one) {
-            different.push(one);
-        }
-    }
-    different
-}
-
 /// Each name once, in alphabetical order.
 pub(super) fn sorted<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let names: BTreeSet<&str> = names.into_iter().collect();

@@ -27,7 +27,7 @@ pub(super) fn draw(
     runs: &mut RunsOverTime<'_>,
 ) -> Result<Vec<Figure>, FolderError> {
     let mut figures = Vec::new();
-    for cell in (0..plan.cells.len()).filter(|cell| plan.is_among(*cell, &trace.only)) {
+    for (cell, _) in plan.among(&trace.only) {
         let Some(run) = runs.of_cell(cell)? else { continue };
         let title = trace.title.as_deref().unwrap_or(experiment.title());
         let title = match plan.variables.is_empty() {

@@ -99,7 +99,7 @@ fn a_model_that_makes_no_sense_is_refused_with_what_is_expected() {
     let burst = Cap::Police { rate: Rate::megabits_per_second(1), burst: Bytes(1517) };
     assert!(refusal(|model| model.cap = burst).starts_with("burst is 1517B"));
     let target = CoDel { target: "100ms".parse().unwrap(), ..CoDel::default() };
-    assert!(refusal(|model| model.codel = Some(target)).starts_with("codel is 100ms"));
+    assert!(refusal(|model| model.codel = Some(target)).starts_with("codel.target is 100ms"));
 }
 
 #[test]
