@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 use std::env;
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -17,10 +16,9 @@ pub(crate) fn user_state() -> Option<PathBuf> {
     named_by("XDG_STATE_HOME").or_else(|| Some(named_by("HOME")?.join(".local/state")))
 }
 
-/// Replaces a file by one with this object, at once, so that nobody reads half of it. Makes its folder.
+/// Replaces a file by one with this object, at once, so that nobody reads half of it.
 pub(crate) fn replace_json(file: &Path, object: &impl Serialize) -> io::Result<()> {
     let folder = file.parent().ok_or(io::ErrorKind::NotFound)?;
-    fs::create_dir_all(folder)?;
     let mut new = NamedTempFile::new_in(folder)?;
     serde_json::to_writer_pretty(&mut new, object)?;
     new.flush()?;

@@ -84,6 +84,7 @@ impl Kept {
         path.from_target = from_target.map(|found| KeptFound::new(found, now)).or(path.from_target);
         contents.paths.insert(0, path);
         contents.paths.truncate(PATHS_MAX);
+        fs::create_dir_all(self.file.parent().ok_or(io::ErrorKind::NotFound)?)?;
         folders::replace_json(&self.file, &contents)
     }
 

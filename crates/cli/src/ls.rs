@@ -2,9 +2,9 @@
 
 use crate::exit::Failed;
 use crate::output::{self, outln};
-use crate::remote::{Identity, without_scheme};
+use crate::remote::Identity;
 use anyhow::Context;
-use initiator::{Portal, TargetRecord};
+use initiator::{Portal, TargetRecord, Url};
 use serde_json::json;
 
 #[derive(clap::Args)]
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 
 /// Also accepts the portal as a URL, as other tools write it.
 fn portal(text: &str) -> Result<Portal, initiator::InvalidUrl> {
-    without_scheme(text).unwrap_or(text).trim_end_matches('/').parse()
+    Url::without_scheme(text).unwrap_or(text).trim_end_matches('/').parse()
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {

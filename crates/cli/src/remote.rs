@@ -119,13 +119,7 @@ fn connections(text: &str) -> Result<Connections, String> {
 
 /// Whether the text names a remote disk, rather than a file.
 pub(crate) fn is_url(text: &str) -> bool {
-    without_scheme(text).is_some()
-}
-
-/// What follows the scheme of a URL; `None` if the text is none.
-pub(crate) fn without_scheme(text: &str) -> Option<&str> {
-    let (scheme, rest) = text.split_at_checked("iscsi://".len())?;
-    scheme.eq_ignore_ascii_case("iscsi://").then_some(rest)
+    Url::without_scheme(text).is_some()
 }
 
 /// Which portals a URL gets.

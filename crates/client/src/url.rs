@@ -103,15 +103,21 @@ impl fmt::Display for Portal {
     }
 }
 
+impl Url {
+    /// What follows the scheme; `None` if the text does not begin with it.
+    #[must_use]
+    pub fn without_scheme(text: &str) -> Option<&str> {
+        const SCHEME: &str = "iscsi://";
+        let (scheme, rest) = text.split_at_checked(SCHEME.len())?;
+        scheme.eq_ignore_ascii_case(SCHEME).then_some(rest)
+    }
+}
+
 impl FromStr for Url {
     type Err = InvalidUrl;
 
     fn from_str(text: &str) -> Result<Self, InvalidUrl> {
-        const SCHEME: &str = "iscsi://";
-        let (scheme, rest) = text.split_at_checked(SCHEME.len()).ok_or(InvalidUrl::Scheme)?;
-        if !scheme.eq_ignore_ascii_case(SCHEME) {
-            return Err(InvalidUrl::Scheme);
-        }
+        let rest = Self::without_scheme(text).ok_or(InvalidUrl::Scheme)?;
         let (rest, parameter) = match rest.split_once('?') {
             Some((rest, parameter)) => (rest, Some(parameter)),
             None => (rest, None),

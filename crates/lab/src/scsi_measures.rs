@@ -67,7 +67,7 @@ pub(crate) fn quantities(report: &ScsiReport, setup: &Setup) -> BTreeMap<Quantit
     let transfer = transfers.filter(|_| counted.is_whole).map(|transfers| transfers.mean());
     let order_waits = Sample::of(counted.at_target(None).map(|command| command.order_wait_ns as f64 / 1e9));
     let quantities = [
-        (Quantity::Throughput, bits_per_second(report, &counted_ns(report, setup))),
+        (Quantity::Throughput, bits_per_second(report, *counted_ns(report, setup).start())),
         (Quantity::Fairness, counted.fairness(report.run.session.connections)),
         (Quantity::RequestTime, times.as_ref().map(Sample::mean)),
         (Quantity::RequestTimeP99, times.as_ref().map(|times| times.percentile(99.0))),
@@ -108,9 +108,11 @@ fn elapsed_s(requests: &[&RequestSample]) -> Option<f64> {
     Some(seconds(begun_ns, ended_ns)).filter(|elapsed| *elapsed > 0.0)
 }
 
-fn bits_per_second(report: &ScsiReport, times_ns: &RangeInclusive<u64>) -> Option<f64> {
-    let elapsed_s = seconds(*times_ns.start(), *times_ns.end());
-    (elapsed_s > 0.0).then(|| ended_bytes(report, times_ns) * 8.0 / elapsed_s)
+/// Until the end of the last request that was kept.
+fn bits_per_second(report: &ScsiReport, from_ns: u64) -> Option<f64> {
+    let to_ns = report.requests.last()?.ended_ns;
+    let elapsed_s = seconds(from_ns, to_ns);
+    (elapsed_s > 0.0).then(|| ended_bytes(report, &(from_ns..=to_ns)) * 8.0 / elapsed_s)
 }
 
 /// The bytes of requests that ended in these times.

@@ -76,7 +76,8 @@ fn places<'a>(plot: &Plot, plan: &'a Plan) -> (Vec<Place<'a>>, Axis) {
 fn named(x: &str, labels: &[&str]) -> (Vec<f64>, Axis) {
     let names = each_once(labels.iter().map(|label| (*label).to_owned()));
     let position = |label: &&str| names.iter().position(|name| name == label).unwrap_or_default() as f64;
-    (labels.iter().map(position).collect(), Axis::named(x, names.clone()))
+    let positions = labels.iter().map(position).collect();
+    (positions, Axis::named(x, names))
 }
 
 /// A word names itself; a number needs its variable.

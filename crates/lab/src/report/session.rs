@@ -2,8 +2,7 @@
 
 use super::measured::run_to_tell;
 use super::tables::{add_row, labels, sorted, varied};
-use crate::experiment::each_once;
-use crate::experiment::{Plan, RunLoad};
+use crate::experiment::{Plan, RunLoad, each_once};
 use crate::results::{Folder, RunRecord};
 use crate::scsi_run::{SessionTerms, Verified};
 use crate::session_monitor::{ConnectionSample, End, Intervals};
