@@ -122,8 +122,6 @@ pub(crate) struct Driver {
     finished: Vec<Finished>,
     next_lane: u32,
     closing: bool,
-    /// Nobody waits for the answers to the logouts.
-    leaving: bool,
     /// The first connections still log in. Nothing is logged out before they have: a session that ends while one of its
     /// connections logs in does not end in order.
     is_beginning: bool,
@@ -171,7 +169,6 @@ impl Shared {
             finished: Vec::new(),
             next_lane: 0,
             closing: false,
-            leaving: false,
             is_beginning: false,
             growing_until: Instant::ZERO,
             paths_changed: false,
@@ -281,12 +278,6 @@ impl Driver {
         self.paths.iter().for_each(Path::ring);
     }
 
-    /// As [`Self::close`], for a user who does not wait for the answers to the logouts.
-    pub fn leave(&mut self) {
-        self.leaving = true;
-        self.close();
-    }
-
     /// Whether the network has everything that this initiator will ever say.
     pub fn has_left(&self) -> bool {
         let is_idle = self.operations.is_empty() && !self.is_logging_in();
@@ -318,11 +309,7 @@ impl Driver {
 
     fn log_out(&mut self, now: Instant) {
         for path in self.paths.iter_mut() {
-            if self.leaving {
-                path.leave(now);
-            } else {
-                path.log_out(now);
-            }
+            path.log_out(now);
             if path.core.is_none() && path.state != PathState::Gone {
                 path.state = PathState::Gone;
                 path.ring();

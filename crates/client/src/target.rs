@@ -231,7 +231,7 @@ impl Target {
     /// # Errors
     /// As [`Self::close`].
     pub async fn leave(self) -> Result<(), Error> {
-        self.handle.shared.with(|driver, _| driver.leave());
+        self.handle.shared.with(|driver, _| driver.close());
         self.until(Driver::has_left).await
     }
 

@@ -91,7 +91,7 @@ impl Driver {
         }
         let sent = state.connection.poll_send(cx, now, core, &self.buffers);
         state.blocked = sent.is_pending();
-        self.paths_changed |= self.leaving;
+        self.paths_changed |= self.closing;
         match sent {
             Poll::Ready(result) => result,
             Poll::Pending => Ok(()),
@@ -148,7 +148,7 @@ impl Driver {
         path.want_no_spare(|state| state.id == lane);
         path.lanes.retain(|state| state.id != lane);
         self.placement.forget(lane);
-        self.paths_changed |= self.leaving;
+        self.paths_changed |= self.closing;
         path.wakers.remove(lane);
         if !path.vacancies.is_empty() {
             path.ring();

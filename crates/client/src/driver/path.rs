@@ -424,14 +424,6 @@ impl Path {
         }
     }
 
-    /// As [`Self::log_out`], without waiting for one answer before the next request.
-    pub fn leave(&mut self, now: Instant) {
-        if let Some(core) = &mut self.core {
-            self.logging_out = true;
-            core.leave(now);
-        }
-    }
-
     /// Whether the network has everything that this side will say, logouts included.
     pub fn has_left(&self) -> bool {
         let is_quiet = |lane: &Lane, core: &initiator::Session| {

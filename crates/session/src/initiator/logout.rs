@@ -65,16 +65,9 @@ impl Session {
         }
     }
 
-    /// As [`Self::logout`], for an owner that does not wait for the answers: if nothing is outstanding, every lane carries
-    /// its own logout at once. The session ends with the last of them (§11.14).
-    pub fn leave(&mut self, now: Instant) {
-        self.logout(now);
-        if self.life == Life::LoggingOut && self.is_idle() && !self.lanes.are_split() {
-            self.log_out_draining(now, 0);
-        }
-    }
-
-    /// Whether the owner may close all lanes as soon as they have nothing more to send.
+    /// Whether an owner that does not wait for the last answer may close all lanes as soon as they have nothing more to
+    /// send: the session's own logout is among that. Without it, a target may keep the session for Time2Retain, as Linux
+    /// 6.12 does.
     #[must_use]
     pub fn has_said_goodbye(&self) -> bool {
         self.lanes.values().all(|lane| matches!(lane.phase, Phase::LoggingOut | Phase::Closing))
@@ -123,13 +116,8 @@ impl Session {
         if self.lanes.len() == 1 || self.lanes.are_split() {
             return self.request_session_logout(now);
         }
-        self.log_out_draining(now, 1);
-    }
-
-    /// Logs the draining lanes out one by one, except for the first `kept`.
-    fn log_out_draining(&mut self, now: Instant, kept: usize) {
         let draining = self.lanes.select(|lane| lane.phase == Phase::Draining);
-        let lanes: Vec<LaneId> = draining.skip(kept).collect();
+        let lanes: Vec<LaneId> = draining.skip(1).collect();
         lanes.into_iter().for_each(|lane| self.request_logout(now, lane, LogoutReason::CloseConnection));
     }
 

@@ -59,17 +59,17 @@ fn the_leading_connection_is_logged_out_last_and_with_the_session() {
 }
 
 #[test]
-fn who_does_not_wait_for_answers_logs_out_all_connections_at_once() {
+fn who_does_not_wait_for_the_last_answer_leaves_with_the_logout_of_the_session() {
     for level in [0, 2] {
         let mut world = World::recovering(level, 3);
-        world.session.leave(world.now);
-        assert!(world.session.has_said_goodbye());
-        let each = [0, 1, 2].map(|lane| (lane, LogoutReason::CloseConnection));
-        assert_eq!(logouts(&mut world, 3), each);
-        for lane in 0..3 {
-            world.session.lane_lost(world.now, LaneId(u32::try_from(lane).unwrap()), LaneLoss::Broken);
+        world.session.logout(world.now);
+        for lane in [1, 2] {
+            assert!(!world.session.has_said_goodbye());
+            world.answer_logout(lane, LogoutOutcome::Closed, 0);
+            assert_eq!(close_lanes(&mut world), None);
         }
-        assert_eq!(close_lanes(&mut world), Some(true));
+        assert!(world.session.has_said_goodbye());
+        assert_eq!(logouts(&mut world, 1), [(0, LogoutReason::CloseSession)]);
     }
 }
 
@@ -77,7 +77,7 @@ fn who_does_not_wait_for_answers_logs_out_all_connections_at_once() {
 fn who_leaves_while_a_command_is_outstanding_waits_for_its_answer() {
     let mut world = World::with_connections(2);
     world.write(0, 0);
-    world.session.leave(world.now);
+    world.session.logout(world.now);
     assert!(!world.session.has_said_goodbye());
     assert_eq!(logouts(&mut world, 2), []);
 }

@@ -171,7 +171,7 @@ fn a_logout_is_orderly_whichever_connection_is_the_slowest() {
 fn who_leaves_does_not_wait_for_the_answer() {
     for split in SPLITS {
         let mut world = world(split, [5; 3]);
-        world.initiator.session.leave(world.now);
+        world.initiator.session.logout(world.now);
         assert!(world.initiator.session.has_said_goodbye());
         world.run();
         assert_eq!((ended(&world), world.target_ended), (Some(true), Some(true)));
