@@ -39,8 +39,9 @@ pub(crate) struct Connecting {
     #[arg(long)]
     pub(crate) explain: bool,
 
-    /// iSCSI sessions to spread the connections over; 1 forbids more [default: one for each portal group, and more only
-    /// if the target allows too few connections in each]
+    /// iSCSI sessions to spread the connections over; 1 forbids more [default: one for each portal group, and more if
+    /// the target allows too few connections in each, or ends a session with one of them (up to eight, with
+    /// `--connections auto`)]
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u16).range(1..))]
     sessions: Option<u16>,
 

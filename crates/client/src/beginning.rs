@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// Makes the other connections of the first session, and then further sessions.
 pub(crate) async fn make_others(shared: Arc<Shared>, first: PathId, layout: Layout) {
+    let layout = if is_to_spread(&shared, first) { layout.spread() } else { layout };
+    want_no_more(&shared, first, layout.connections_per_session);
     let others = async {
         if layout.by_portal_group {
             join_share(&shared, first, &layout).await;
@@ -26,6 +28,23 @@ pub(crate) async fn make_others(shared: Arc<Shared>, first: PathId, layout: Layo
     };
     log_in_while_open(&shared, others).await;
     shared.with(|driver, _| driver.begun());
+}
+
+/// Whether each connection is to have a session of its own. A session below error recovery level 2 ends with the first
+/// connection that breaks (RFC 7143 §7.1.5); and some targets do not read from connections whose next command waits for
+/// one of another.
+fn is_to_spread(shared: &Shared, first: PathId) -> bool {
+    let ends_with_one = |path: &Path| path.is_connected() && !path.outlives_connections();
+    shared.config.may_spread() && shared.read(|driver| ends_with_one(&driver.paths[first]))
+}
+
+/// Lets the path want no more connections than these.
+fn want_no_more(shared: &Shared, path: PathId, connections: usize) {
+    shared.with(|driver, _| {
+        if let Some(path) = driver.path_mut(path) {
+            path.connections_wanted = path.connections_wanted.min(connections);
+        }
+    });
 }
 
 /// How long a login may still last when the user closes the target.

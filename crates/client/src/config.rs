@@ -19,7 +19,8 @@ pub struct Config {
     /// What the tuner may do, if there is one.
     pub tuning: Tuning,
     /// The number of iSCSI sessions for these connections, each of which begins at another portal. `None`: one for each
-    /// portal group, up to the target's MaxConnections, then more. `Some(1)` forbids more.
+    /// portal group, up to the target's MaxConnections, then more; where a session ends with one of its connections, tuned
+    /// ones have one each, up to eight. `Some(1)` forbids more.
     pub sessions: Option<u16>,
     /// Portals to connect to instead of the URL's. The connections of a session take those of its portal group in turn
     /// (RFC 7143 §4.1.1); the logins tell which these are. A lost connection is replaced at the next of them.
@@ -149,6 +150,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Whether sessions that would end with one of their connections have only one each, as long as there may be more.
+    pub(crate) fn may_spread(&self) -> bool {
+        self.connections == Connections::Auto && self.sessions.is_none()
+    }
+
     /// The most iSCSI sessions.
     pub(crate) fn sessions_max(&self) -> usize {
         let most = match self.connections {

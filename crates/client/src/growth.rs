@@ -1,6 +1,6 @@
 //! Makes further connections of a target that is in use.
 
-use crate::driver::{Driver, Growth, Shared};
+use crate::driver::{Driver, Growth, Path, Shared};
 use crate::layout::Layout;
 use crate::path_id::PathId;
 use crate::portal_group::PortalGroup;
@@ -26,10 +26,13 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Adds a connection: to a session that may have one more, otherwise as a session of its own.
+/// Adds a connection: to a session that may have one more, otherwise as a session of its own. That comes first where a
+/// session would end with the first of its connections that breaks.
 pub(crate) async fn add_connection(shared: &Arc<Shared>) -> Result<(), Error> {
     let roomy = shared.read(|driver| {
-        let roomy = driver.paths.iter().filter(|path| path.has_room());
+        let may_spread = shared.config.may_spread() && driver.may_add_session();
+        let is_roomy = |path: &&Path| path.has_room() && (path.outlives_connections() || !may_spread);
+        let roomy = driver.paths.iter().filter(is_roomy);
         roomy.min_by_key(|path| path.connections()).map(|path| path.id)
     });
     match roomy {

@@ -34,6 +34,12 @@ impl Layout {
         }
     }
 
+    /// The distribution over sessions of one connection each. No session has a second one before it is known to help.
+    pub fn spread(self) -> Self {
+        let connections = self.connections.min(self.sessions_max);
+        Self { connections, connections_per_session: 1, by_portal_group: false, ..self }
+    }
+
     /// The portals of a session, by its number: each session begins at another.
     pub fn portals_from(&self, session: usize) -> PortalGroup {
         let (before, after) = self.portals.split_at(session % self.portals.len());
@@ -96,6 +102,17 @@ mod tests {
     fn one_session_takes_all_connections_of_all_portals() {
         assert_eq!(layout(8, None, 2), (8, PATHS_MAX));
         assert_eq!(layout(8, Some(2), 2), (4, 2));
+    }
+
+    #[test]
+    fn connections_are_spread_over_as_many_sessions_as_there_may_be() {
+        let spread = |connections| {
+            let config = Config { connections: Connections::Auto, ..Config::default() };
+            let layout = Layout::new(&config, connections, &"url".parse().unwrap()).spread();
+            (layout.connections, layout.connections_per_session)
+        };
+        assert_eq!(spread(4), (4, 1));
+        assert_eq!(spread(16), (8, 1));
     }
 
     fn names(mut portals: PortalGroup, count: usize) -> String {

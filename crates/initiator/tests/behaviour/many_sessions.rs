@@ -3,7 +3,7 @@
 use crate::world;
 use crate::world::{Meddler, Meddling, Relay, World, config, connect, expect_pattern, pattern, url};
 use futures_util::future::join_all;
-use ropewalk_initiator::{Error, PathState, TargetError};
+use ropewalk_initiator::{Config, Connections, Error, PathState, TargetError};
 use std::time::{Duration, Instant};
 
 const PIECE: usize = 128 << 10;
@@ -45,6 +45,22 @@ async fn a_forced_number_of_sessions_shares_the_connections() {
     assert_eq!((report.connections(), report.sessions()), (4, 2));
     assert!(report.paths.iter().all(|path| path.connections.len() == 2));
     session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn tuned_connections_have_sessions_of_their_own_where_one_would_end_its_session() {
+    for (level, sessions, connections) in [(0, 8, 8), (1, 8, 8), (2, 1, 16)] {
+        let world =
+            World::serving("ram:64MiB", |config| config.negotiation.error_recovery_level = level).await;
+        let config = Config { connections: Connections::Auto, ..config(1) };
+        let (session, lun) = connect(&world.url(), config).await;
+        session.complete().await;
+        let report = session.report();
+        assert_eq!((report.sessions(), report.connections()), (sessions, connections), "level {level}");
+        lun.write(0, pattern(&lun, 0, 4096, 1), false).await.unwrap();
+        expect_pattern(&lun, 0, 4096, 1).await;
+        session.close().await.unwrap();
+    }
 }
 
 #[tokio::test]
