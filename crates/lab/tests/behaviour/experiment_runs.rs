@@ -87,10 +87,10 @@ const LATE_STREAM: &str = r#"
     link = { rate = "20Mbit", queue = "64KiB" }
     congestion_control = "reno"
     settings = { "net.ipv4.tcp_early_retrans" = "0" }
-    beside = { streams = 1, from = "300ms", to = "900ms" }
+    beside = { streams = 1, from = "1s", to = "1600ms" }
 
     [setup.scsi]
-    workload.pattern = { request_size = "16KiB", depth = 4, end = { time = "1500ms" } }
+    workload.pattern = { request_size = "16KiB", depth = 4, end = { time = "2200ms" } }
     disk.size = "1MiB"
 "#;
 
