@@ -3,7 +3,7 @@
 use crate::exit::Failed;
 use crate::output::{self, outln};
 use clap::Subcommand;
-use congestion::{Control, Group, GroupTerms, Offered};
+use congestion::{Control, Group, GroupTerms, Lack, Offered};
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
@@ -167,13 +167,18 @@ fn list(is_json: bool) -> Result<(), congestion::Error> {
         output::json(&json!({ "congestion_controls": controls }));
         return Ok(());
     }
+    let others = match congestion::lack() {
+        _ if !congestion::CAN_LOAD => "needs a build with BPF",
+        Some(Lack::Links(_)) => "needs Linux 6.4 or later",
+        Some(Lack::Types) => "needs a kernel with BTF",
+        None => "can be loaded",
+    };
     let mut table = output::table(&["NAME", "STATE", "WHAT IT IS"]);
     table.add_rows(listed(&offered).map(|listed| {
         let state = match (listed.is_available, listed.is_default) {
             (true, true) => "default",
             (true, false) => "available",
-            (false, _) if congestion::CAN_LOAD => "can be loaded",
-            (false, _) => "needs a build with BPF",
+            (false, _) => others,
         };
         [listed.name, state.to_owned(), listed.description.to_owned()]
     }));

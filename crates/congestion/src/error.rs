@@ -1,6 +1,6 @@
 //! What can fail.
 
-use crate::Control;
+use crate::{Control, Lack};
 use std::io;
 
 /// Why a congestion control cannot be loaded or unloaded, or a connection has no group.
@@ -11,6 +11,9 @@ pub enum Error {
         "this program was built without BPF: \"make build\", where clang, libelf and zlib are installed, builds it with BPF"
     )]
     NotBuilt,
+    /// The kernel is too old, or was built without what is needed.
+    #[error(transparent)]
+    Lacking(#[from] Lack),
     /// Someone has loaded it.
     #[error("{} is loaded already", .0.name())]
     Loaded(Control),

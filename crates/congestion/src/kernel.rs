@@ -1,6 +1,6 @@
 //! The controls in the kernel, by a BPF file system.
 
-use crate::{Control, Error, Group, Offered, layout};
+use crate::{Control, Error, Group, Offered, kernel_support, layout};
 use bpf::{BpfError, Compiled, MapCore as _, MapFlags, MapHandle, Pinned};
 use policy::law::GroupTerms;
 use rustix::mount::{MountFlags, mount};
@@ -33,6 +33,9 @@ const ORDERS: &str = "orders";
 pub fn load(control: Control) -> Result<(), Error> {
     if loaded()?.contains(&control) {
         return Err(Error::Loaded(control));
+    }
+    if let Some(lack) = kernel_support::lack() {
+        return Err(lack.into());
     }
     mount_file_system().map_err(Error::NoFileSystem)?;
     let refused = |problem: String| Error::Refused { what: "load", control, problem };

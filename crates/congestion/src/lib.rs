@@ -19,6 +19,7 @@ mod kernel;
 #[cfg(not(feature = "bpf"))]
 #[path = "kernel_without_bpf.rs"]
 mod kernel;
+mod kernel_support;
 #[cfg(feature = "bpf")]
 mod layout;
 mod offered;
@@ -36,6 +37,7 @@ pub use group::{Group, GroupKey};
 #[cfg(not(feature = "bpf"))]
 pub use kernel::Recorder;
 pub use kernel::{groups, has_group, is_open_to_all, load, loaded, name_group, order, unload};
+pub use kernel_support::{Lack, lack};
 pub use offered::Offered;
 pub use policy::law::GroupTerms;
 pub use record::{GroupState, Record, Recording};

@@ -48,8 +48,8 @@ pub struct Comparison {
     pub reductions: Vec<Error>,
     /// The same for the windows of whole groups, after the same acknowledgements.
     pub aggregates: Vec<Error>,
-    /// How often the law's window was set to the control's, because the kernel had moved it: after repairs, silences and
-    /// mistakes.
+    /// How often the law's window was set to the control's, because the kernel had moved it: after repairs (each counts
+    /// once), silences and mistakes.
     pub resynchronisations: u32,
 }
 
@@ -146,7 +146,7 @@ impl<L: Law> Replay<L> {
         let before = (event.flow.window, event.flow.ssthresh);
         if self.control != Some(before) {
             (self.window, self.ssthresh) = before;
-            self.comparison.resynchronisations += 1;
+            self.comparison.resynchronisations += u32::from(!event.flow.state.is_reducing());
         }
         Flow { window: self.window, ssthresh: self.ssthresh, ..event.flow }
     }
@@ -197,5 +197,23 @@ mod tests {
         assert_eq!(comparison.reductions.iter().map(|error| error.difference).sum::<f64>(), 0.0);
         let differences: Vec<_> = comparison.windows.iter().map(|error| error.difference).collect();
         assert_eq!(differences, [16.0, 0.0]);
+    }
+
+    #[test]
+    fn a_repair_of_many_events_is_one_resynchronisation() {
+        let mut replay = Replay::of(Bic::default());
+        let begun = beginning(Instant::ZERO);
+        for (state, window) in [
+            (State::Open, 10),
+            (State::Recovery, 9),
+            (State::Recovery, 8),
+            (State::Recovery, 7),
+            (State::Open, 7),
+        ] {
+            let flow = Flow { state, window: window.into(), ..begun };
+            replay.follow(&Event { flow, hook: Hook::Other, window, ssthresh: u32::MAX >> 1 });
+        }
+        // The first one is that of the beginning.
+        assert_eq!(replay.end().resynchronisations, 2);
     }
 }
