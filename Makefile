@@ -53,7 +53,7 @@ sim: ## run simulated worlds with faults: make sim SEEDS=100000 SEED=1
 mutants: ## prove that the simulator finds bugs: builds and runs each of tests/mutants
 	tests/mutants/run
 
-test-vm: ## Linux's own iSCSI and NBD, in a virtual machine with Debian's kernel: under five minutes, after a download
+test-vm: ## Linux's own iSCSI and NBD, and our congestion controls, in a virtual machine with Debian's kernel: under five minutes, after a download
 	@scripts/setup test
 	@scripts/vm prepare
 	$(BUILD) -q

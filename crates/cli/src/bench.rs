@@ -228,7 +228,7 @@ fn status(interval: &measurement::Interval, target: &Target) -> Value {
         "bytes": interval.bytes,
         "bytes_per_second": sizes::rate(interval.new_bytes, interval.length),
     });
-    with_usage(numbers, Usage::of([target]))
+    with_usage(numbers, &Usage::of([target]))
 }
 
 fn summary(arguments: &Arguments, measurement: &Measurement, target: &Target, is_done: bool) -> Value {
@@ -251,10 +251,10 @@ fn summary(arguments: &Arguments, measurement: &Measurement, target: &Target, is
         "latency_us": latencies.collect::<serde_json::Map<_, _>>(),
         "per_connection": info::connection_objects(&report),
     });
-    with_usage(numbers, Usage::of([target]))
+    with_usage(numbers, &Usage::of([target]))
 }
 
-fn with_usage(mut numbers: Value, usage: Usage) -> Value {
+fn with_usage(mut numbers: Value, usage: &Usage) -> Value {
     if let Value::Object(numbers) = &mut numbers {
         usage.describe(numbers);
     }

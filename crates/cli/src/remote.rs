@@ -13,6 +13,7 @@ use initiator::{
 use lab::DecisionRecord;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -284,8 +285,16 @@ impl Connected {
     }
 }
 
+/// The congestion controls in force at this end, on connections that work.
+fn congestion_controls(report: &Report) -> impl Iterator<Item = String> {
+    let connections = report.paths.iter().flat_map(|path| &path.connections);
+    connections
+        .filter(|connection| !connection.is_spare)
+        .filter_map(|connection| connection.congestion.clone())
+}
+
 /// What several remote disks together use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Usage {
     pub(crate) connections: usize,
     pub(crate) working_connections: usize,
@@ -295,6 +304,8 @@ pub(crate) struct Usage {
     pub(crate) reassigned_tasks: u64,
     pub(crate) retransmitted_pdus: u64,
     pub(crate) reinstated_sessions: u64,
+    /// In force at this end, on connections that work.
+    pub(crate) congestion_controls: BTreeSet<String>,
 }
 
 impl Usage {
@@ -313,28 +324,39 @@ impl Usage {
             reassigned_tasks: self.reassigned_tasks + report.reassigned_tasks,
             retransmitted_pdus: self.retransmitted_pdus + report.retransmitted_pdus,
             reinstated_sessions: self.reinstated_sessions + report.reinstatements,
+            congestion_controls: self
+                .congestion_controls
+                .into_iter()
+                .chain(congestion_controls(report))
+                .collect(),
         }
     }
 
     /// Under their stable names, into a JSON object.
-    pub(crate) fn describe(self, object: &mut Map<String, Value>) {
+    pub(crate) fn describe(&self, object: &mut Map<String, Value>) {
         if let Value::Object(own) = json!(self) {
             object.extend(own);
         }
     }
 
     /// Connections and sessions, for people.
-    pub(crate) fn describe_connections(self) -> String {
+    pub(crate) fn describe_connections(&self) -> String {
         let connections = sizes::count(self.connections, "connection");
         let sessions = sizes::count(self.sessions, "session");
-        match self.connections - self.working_connections {
-            0 => format!("{connections} in {sessions}"),
-            spare => format!("{connections} in {sessions}, of which {spare} are spare"),
-        }
+        let spare = match self.connections - self.working_connections {
+            0 => String::new(),
+            spare => format!(", of which {spare} are spare"),
+        };
+        let controls: Vec<_> = self.congestion_controls.iter().map(String::as_str).collect();
+        let controls = match controls.as_slice() {
+            [] => String::new(),
+            controls => format!(" ({} at this end)", controls.join(" and ")),
+        };
+        format!("{connections} in {sessions}{spare}{controls}")
     }
 
     /// What went wrong and was repaired, as the end of a sentence.
-    pub(crate) fn repairs(self) -> String {
+    pub(crate) fn repairs(&self) -> String {
         let repairs = [
             (self.recovered_connections, "connections recovered"),
             (self.reinstated_sessions, "sessions reinstated"),

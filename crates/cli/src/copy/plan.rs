@@ -12,13 +12,13 @@ pub(super) async fn show(job: &Job, targets: &[Target], json: bool) {
     let survey = job.survey().await;
     let usage = Usage::of(targets);
     if json {
-        output::json(&object(job.plan(), survey, usage));
+        output::json(&object(job.plan(), survey, &usage));
     } else {
-        print(job.plan(), survey, usage);
+        print(job.plan(), survey, &usage);
     }
 }
 
-fn print(plan: &Plan, survey: Option<Survey>, usage: Usage) {
+fn print(plan: &Plan, survey: Option<Survey>, usage: &Usage) {
     let size = |bytes: Option<u64>, otherwise: &str| match bytes {
         Some(bytes) => format!("{} ({bytes} bytes)", sizes::bytes(bytes)),
         None => otherwise.to_owned(),
@@ -92,7 +92,7 @@ pub(super) fn verify_name(verify: Verify) -> Option<&'static str> {
     }
 }
 
-fn object(plan: &Plan, survey: Option<Survey>, usage: Usage) -> serde_json::Value {
+fn object(plan: &Plan, survey: Option<Survey>, usage: &Usage) -> serde_json::Value {
     let zeroing = match plan.zeroing {
         Some(Zeroing::Skip) => "skip",
         Some(Zeroing::Deallocate) => "deallocate",

@@ -18,7 +18,7 @@ fn an_image_travels_there_and_back_over_sixteen_connections() {
     image[5 * MIB..9 * MIB].fill(0);
     let (there, back) = (folder.write("there", &image), folder.text("back"));
     let said = run(&["copy", "--verify", "full", &there, &server.url(0)]).expect(0).stdout();
-    assert!(said.contains("16 connections in 1 session"), "{said}");
+    assert!(said.contains("16 connections in 1 session (cubic at this end)"), "{said}");
     run(&["copy", &server.url(0), &back]).expect(0);
     assert!(folder.read("back")[..20 * MIB] == image);
     assert_eq!(folder.read("back").len(), 32 * MIB);
