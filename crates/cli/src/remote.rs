@@ -285,14 +285,6 @@ impl Connected {
     }
 }
 
-/// The congestion controls in force at this end, on connections that work.
-fn congestion_controls(report: &Report) -> impl Iterator<Item = String> {
-    let connections = report.paths.iter().flat_map(|path| &path.connections);
-    connections
-        .filter(|connection| !connection.is_spare)
-        .filter_map(|connection| connection.congestion.clone())
-}
-
 /// What several remote disks together use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Usage {
@@ -315,6 +307,7 @@ impl Usage {
 
     /// These, and what another remote disk uses.
     pub(crate) fn and(self, report: &Report) -> Self {
+        let controls = report.working().filter_map(|connection| connection.congestion.clone());
         Self {
             connections: self.connections + report.connections(),
             working_connections: self.working_connections + report.working_connections(),
@@ -324,11 +317,7 @@ impl Usage {
             reassigned_tasks: self.reassigned_tasks + report.reassigned_tasks,
             retransmitted_pdus: self.retransmitted_pdus + report.retransmitted_pdus,
             reinstated_sessions: self.reinstated_sessions + report.reinstatements,
-            congestion_controls: self
-                .congestion_controls
-                .into_iter()
-                .chain(congestion_controls(report))
-                .collect(),
+            congestion_controls: self.congestion_controls.into_iter().chain(controls).collect(),
         }
     }
 

@@ -112,10 +112,15 @@ impl Report {
     }
 
     /// Those of them that take commands: the others are spare.
+    pub fn working(&self) -> impl Iterator<Item = &ConnectionReport> {
+        let connections = self.paths.iter().flat_map(|path| &path.connections);
+        connections.filter(|connection| !connection.is_spare)
+    }
+
+    /// How many take commands.
     #[must_use]
     pub fn working_connections(&self) -> usize {
-        let connections = self.paths.iter().flat_map(|path| &path.connections);
-        connections.filter(|connection| !connection.is_spare).count()
+        self.working().count()
     }
 
     /// iSCSI sessions in use now.

@@ -69,7 +69,9 @@ fn who_does_not_wait_for_the_last_answer_leaves_with_the_logout_of_the_session()
             assert_eq!(close_lanes(&mut world), None);
         }
         assert!(world.session.has_said_goodbye());
-        assert_eq!(logouts(&mut world, 1), [(0, LogoutReason::CloseSession)]);
+        let request = world.answer_logout(0, LogoutOutcome::Closed, 0);
+        assert_eq!(request.reason, LogoutReason::CloseSession);
+        assert_eq!(close_lanes(&mut world), Some(true));
     }
 }
 
