@@ -151,6 +151,16 @@ fn listed(offered: &Offered) -> impl Iterator<Item = Listed> {
     })
 }
 
+/// What it takes to load ours; `None` if they can be loaded.
+fn missing() -> Option<&'static str> {
+    match congestion::lack() {
+        _ if !congestion::CAN_LOAD => Some("a build with BPF"),
+        Some(Lack::Links(_)) => Some("Linux 6.4 or later"),
+        Some(Lack::Types) => Some("a kernel with BTF"),
+        None => None,
+    }
+}
+
 fn list(is_json: bool) -> Result<(), congestion::Error> {
     let offered = Offered::here();
     if is_json {
@@ -164,21 +174,16 @@ fn list(is_json: bool) -> Result<(), congestion::Error> {
                 })
             })
             .collect();
-        output::json(&json!({ "congestion_controls": controls }));
+        output::json(&json!({ "congestion_controls": controls, "loading_needs": missing() }));
         return Ok(());
     }
-    let others = match congestion::lack() {
-        _ if !congestion::CAN_LOAD => "needs a build with BPF",
-        Some(Lack::Links(_)) => "needs Linux 6.4 or later",
-        Some(Lack::Types) => "needs a kernel with BTF",
-        None => "can be loaded",
-    };
+    let others = missing().map_or("can be loaded".to_owned(), |missing| format!("needs {missing}"));
     let mut table = output::table(&["NAME", "STATE", "WHAT IT IS"]);
     table.add_rows(listed(&offered).map(|listed| {
         let state = match (listed.is_available, listed.is_default) {
             (true, true) => "default",
             (true, false) => "available",
-            (false, _) => others,
+            (false, _) => &others,
         };
         [listed.name, state.to_owned(), listed.description.to_owned()]
     }));

@@ -8,7 +8,7 @@ mod world;
 
 use congestion::{Control, Offered};
 use requirement::{Need, skip};
-use ropewalk_lab::netem::PathModel;
+use ropewalk_lab::netem::{LinkModel, Loss, PathModel, Probability};
 use ropewalk_lab::{Congestion, Experiment, Form, Lab, Quantity, Rights, RunOutcome, Topology, execute};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -175,7 +175,7 @@ fn a_group_follows_the_owner_of_a_member_and_the_administrator_before_the_owner(
     assert_eq!(now(), "equal", "the next group of this number has no orders");
 }
 
-/// Bytes that a connection may send until something is to have happened: over the path, half a minute.
+/// Bytes that connections may send until something is to have happened.
 const BYTES_MAX: usize = 40 << 20;
 
 #[test]
@@ -196,44 +196,60 @@ fn the_same_number_in_another_network_namespace_is_another_group() {
     assert_eq!(members, [1, 1]);
 }
 
-#[test]
-fn members_on_another_path_leave_the_group() {
-    let Some(_loaded) = Loaded::all() else { return };
-    let topology = Topology {
-        second: Some(PathModel::symmetric(link(10, Duration::from_millis(40)))),
-        addresses: 2,
-        ..topology(link(10, Duration::from_millis(10)))
-    };
+/// Of four members of a group, so many over the second path, those leave it.
+fn assert_that_members_on_the_second_path_leave(paths: [LinkModel; 2], on_second: u32) {
+    let [first, second] = paths.map(PathModel::symmetric);
+    let topology = Topology { second: Some(second), addresses: 2, ..Topology::new(first) };
     let lab = Lab::build(&topology, None).unwrap();
     let listeners: Vec<_> = (lab.server.addresses.iter().take(2))
         .map(|address| lab.server.namespace.run(|| TcpListener::bind((*address, 0))).unwrap().unwrap())
         .collect();
-    let addresses = listeners.iter().map(|listener| listener.local_addr().unwrap());
-    // Two connections over each path, which somebody has put into one group.
-    let mut senders: Vec<_> = addresses
-        .flat_map(|address| [address; 2])
-        .map(|address| lab.client.namespace.run(|| TcpStream::connect(address)).unwrap().unwrap())
-        .collect();
-    let receivers: Vec<_> =
-        listeners.iter().flat_map(|listener| [(); 2].map(|()| listener.accept().unwrap().0)).collect();
+    let connections = listeners.iter().zip([4 - on_second, on_second]);
+    let (mut senders, receivers): (Vec<_>, Vec<_>) = connections
+        .flat_map(|(listener, count)| (0..count).map(move |_| listener))
+        .map(|listener| {
+            let address = listener.local_addr().unwrap();
+            let sender = lab.client.namespace.run(|| TcpStream::connect(address)).unwrap().unwrap();
+            (sender, listener.accept().unwrap().0)
+        })
+        .unzip();
     for sender in &mut senders {
         transport::choose(&Congestion::named("rw_fair"), 7, sender).unwrap();
         sender.set_nonblocking(true).unwrap();
     }
     let group = || congestion::groups().unwrap().into_iter().find(|group| group.key.group == 7).unwrap();
     assert_eq!(group().members, 4);
-    std::thread::scope(|scope| {
+    // It takes the senders along, whose end is the receivers' end, also if it fails.
+    std::thread::scope(move |scope| {
         for mut receiver in receivers {
             scope.spawn(move || std::io::copy(&mut receiver, &mut std::io::sink()));
         }
         let mut sent = 0;
-        while group().split_members < 2 && sent < BYTES_MAX {
+        // Over a path with losses, the rest would take many minutes.
+        while group().split_members < on_second && sent < BYTES_MAX / 8 {
             for sender in &mut senders {
                 sent += sender.write(&[0; 4096]).unwrap_or(0);
             }
         }
         let group = group();
-        assert_eq!((group.members, group.split_members), (2, 2), "after {sent} bytes: {group:?}");
-        senders.clear();
+        let (members, split) = (group.members, group.split_members);
+        assert_eq!((members, split), (4 - on_second, on_second), "after {sent} bytes: {group:?}");
+        drop(senders);
     });
+}
+
+#[test]
+fn members_with_another_round_trip_leave_the_group() {
+    let Some(_loaded) = Loaded::all() else { return };
+    let paths = [10, 40].map(|delay| link(10, Duration::from_millis(delay)));
+    assert_that_members_on_the_second_path_leave(paths, 2);
+}
+
+#[test]
+fn a_member_with_more_losses_than_the_others_leaves_the_group() {
+    let Some(_loaded) = Loaded::all() else { return };
+    // So fast that no queue grows, which would make the round trips differ, too.
+    let clean = link(100, Duration::from_millis(10));
+    let lossy = LinkModel { loss: Loss::Random(Probability::new(0.05).unwrap()), ..clean.clone() };
+    assert_that_members_on_the_second_path_leave([clean, lossy], 1);
 }

@@ -3,7 +3,7 @@
 use crate::counters::{Counted, CountedHost};
 use crate::shard::Shard;
 use device::{Closing, End, Leading, SessionDriver};
-use framing::{Connection, group_of};
+use framing::{Connection, InForce, group_of};
 use pdu::{Cid, CmdSn, LaneId, LoginStatus};
 use session::login::target::Login;
 use session::parameters::{Established, SessionParameters, SessionType};
@@ -55,7 +55,6 @@ pub(crate) async fn serve(shard: Rc<Shard>, arrival: Arrival) {
     let initiator = &applicant.identity.initiator_name;
     match (placed, established) {
         (Ok(driver), Some(established)) if sent => {
-            log_admission(&driver, &established, peer);
             if let Err(error) = carry(&shard, &driver, socket, &established, peer).await {
                 tracing::error!(%peer, initiator, %error, "a connection could not begin");
                 driver.forget_applicant(&applicant);
@@ -92,9 +91,8 @@ async fn carry(
         if let Err(error) = transport::choose(congestion, group, &stream) {
             tracing::warn!(%peer, %error, "a socket option was refused");
         }
-        let congestion = transport::in_force(&stream).congestion;
-        tracing::debug!(%peer, congestion, "the congestion control in force");
     }
+    log_admission(driver, established, peer, &transport::in_force(&stream));
     let observer = shard.observer.as_ref();
     let watched = observer.map(|_| stream.as_fd().try_clone_to_owned()).transpose()?;
     let wire = transport::wire(stream, shard.socket.threads)?;
@@ -128,7 +126,7 @@ fn log_end(driver: &SessionDriver, (lane, cid): (LaneId, Cid), peer: SocketAddr,
     }
 }
 
-fn log_admission(driver: &SessionDriver, established: &Established, peer: SocketAddr) {
+fn log_admission(driver: &SessionDriver, established: &Established, peer: SocketAddr, in_force: &InForce) {
     let (initiator, target) = (&established.identity.initiator_name, &established.identity.target_name);
     let (tsih, cid, isid) = (established.tsih, established.cid, established.identity.isid);
     let event = match (driver.parameters().session_type, driver.has_lanes()) {
@@ -136,5 +134,6 @@ fn log_admission(driver: &SessionDriver, established: &Established, peer: Socket
         (SessionType::Normal, false) => "session started",
         (SessionType::Normal, true) => "connection joined its session",
     };
-    tracing::info!(%peer, initiator, target, %tsih, %cid, %isid, "{event}");
+    let congestion = in_force.congestion.as_deref();
+    tracing::info!(%peer, initiator, target, %tsih, %cid, %isid, congestion, "{event}");
 }

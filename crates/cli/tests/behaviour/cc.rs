@@ -1,17 +1,12 @@
 //! Congestion controls of our own, from the command line.
 
-use crate::world::{Server, run};
+use crate::world::{Folder, MIB, Server, TARGET, noise, ropewalk, run, wait_for_line};
 use requirement::{Need, skip};
 use serde_json::Value;
-use std::sync::{Mutex, PoisonError};
-#[cfg(feature = "bpf")]
-use {
-    crate::world::{Folder, MIB, TARGET, noise, ropewalk},
-    std::fs::{self, Permissions},
-    std::os::unix::fs::PermissionsExt as _,
-    std::process::{Child, Command, Stdio},
-    std::sync::MutexGuard,
-};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[test]
 fn the_kernels_controls_are_listed_with_those_that_can_be_loaded() {
@@ -72,15 +67,21 @@ fn the_congestion_control_of_a_url_counts_more_than_that_of_the_option() {
     assert!(refused.contains("reno has no groups of connections, and takes no terms"), "{refused}");
 }
 
+#[test]
+fn a_target_says_which_control_is_in_force_on_a_connection() {
+    let serve = ["--target", TARGET, "--lun", "0=ram:1MiB", "--congestion", "reno"];
+    let (server, log) = Server::heard(&serve);
+    run(&["info", &server.url(0)]).expect(0);
+    wait_for_line(log, |line| line.contains("session started") && line.contains("congestion=\"reno\""));
+}
+
 /// The groups that have connections.
-#[cfg(feature = "bpf")]
 fn groups() -> Vec<Value> {
     let status = run(&["cc", "status", "--json"]).expect(0).json_lines().remove(0);
     status["groups"].as_array().unwrap().clone()
 }
 
 /// Waits until there is such a group, which must be while these copies run.
-#[cfg(feature = "bpf")]
 fn await_group<'a>(copies: impl IntoIterator<Item = &'a mut Child>, is_it: impl Fn(&Value) -> bool) {
     let mut copies: Vec<_> = copies.into_iter().collect();
     while !groups().iter().any(&is_it) {
@@ -92,10 +93,8 @@ fn await_group<'a>(copies: impl IntoIterator<Item = &'a mut Child>, is_it: impl 
 static LOADING: Mutex<()> = Mutex::new(());
 
 /// All controls of ours, loaded, which are unloaded at the end.
-#[cfg(feature = "bpf")]
 struct Loaded(#[expect(dead_code, reason = "it is held")] MutexGuard<'static, ()>);
 
-#[cfg(feature = "bpf")]
 impl Loaded {
     /// `None`, with a word about it, where they cannot be loaded, or somebody has loaded them who may not want to lose them.
     fn all() -> Option<Self> {
@@ -113,14 +112,12 @@ impl Loaded {
     }
 }
 
-#[cfg(feature = "bpf")]
 impl Drop for Loaded {
     fn drop(&mut self) {
         run(&["cc", "unload"]).expect(0);
     }
 }
 
-#[cfg(feature = "bpf")]
 #[test]
 fn all_controls_load_at_once_each_carries_a_session_and_all_can_be_unloaded() {
     let Some(loaded) = Loaded::all() else { return };
@@ -138,10 +135,8 @@ fn all_controls_load_at_once_each_carries_a_session_and_all_can_be_unloaded() {
 }
 
 /// The BPF file system, open to all users, who can otherwise not find what root has loaded.
-#[cfg(feature = "bpf")]
 struct OpenToAll(Permissions);
 
-#[cfg(feature = "bpf")]
 impl OpenToAll {
     const FOLDER: &str = "/sys/fs/bpf";
 
@@ -152,14 +147,12 @@ impl OpenToAll {
     }
 }
 
-#[cfg(feature = "bpf")]
 impl Drop for OpenToAll {
     fn drop(&mut self) {
         fs::set_permissions(Self::FOLDER, self.0.clone()).unwrap();
     }
 }
 
-#[cfg(feature = "bpf")]
 #[test]
 fn a_user_without_rights_has_groups_of_its_own_under_what_root_has_loaded() {
     let Some(_loaded) = Loaded::all() else { return };
@@ -191,7 +184,6 @@ fn a_user_without_rights_has_groups_of_its_own_under_what_root_has_loaded() {
     assert!(copied.status.success() && !told.contains("instead of rw_fair"), "{told}");
 }
 
-#[cfg(feature = "bpf")]
 #[test]
 fn both_ends_of_a_session_have_groups_and_go_on_when_the_control_is_unloaded() {
     let Some(loaded) = Loaded::all() else { return };
@@ -210,7 +202,6 @@ fn both_ends_of_a_session_have_groups_and_go_on_when_the_control_is_unloaded() {
     assert_eq!(in_force("cubic", &url).0, ["cubic", "cubic"]);
 }
 
-#[cfg(feature = "bpf")]
 #[test]
 fn an_administrator_changes_how_a_group_behaves_while_it_sends() {
     let Some(_loaded) = Loaded::all() else { return };
@@ -230,7 +221,6 @@ fn an_administrator_changes_how_a_group_behaves_while_it_sends() {
     assert!(copy.wait().unwrap().success());
 }
 
-#[cfg(feature = "bpf")]
 #[test]
 fn orders_for_no_group_and_orders_that_no_group_can_follow_are_refused() {
     let Some(_loaded) = Loaded::all() else { return };
@@ -242,7 +232,6 @@ fn orders_for_no_group_and_orders_that_no_group_can_follow_are_refused() {
     assert!(refused("7", "alpha=9", 2).contains("of rw_fair, \"alpha=9\" says nothing"));
 }
 
-#[cfg(feature = "bpf")]
 #[test]
 fn connections_to_one_host_share_a_group_whatever_their_sessions() {
     let Some(_loaded) = Loaded::all() else { return };

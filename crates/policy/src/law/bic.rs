@@ -82,4 +82,16 @@ mod tests {
         assert!(near > 20, "it stays long near 1000: {windows:?}");
         assert!(windows.iter().is_sorted());
     }
+
+    #[test]
+    fn the_search_takes_steps_of_smax_down_to_four_of_them_and_then_a_quarter_of_the_way() {
+        // After a loss at 4000, which leaves 3199: 801 - 46 * 16 = 65, and the next step is the last one of Smax. Of 49 that
+        // remain, whole steps of a quarter leave 37, 28, 21, 16, 12, 9 and 7; Smin takes the rest in 35.
+        let windows = after_a_loss_at(4000.0, 100);
+        let steps: Vec<_> = windows.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        // The first window is after the first step.
+        assert_eq!(steps.iter().filter(|step| **step == GROWTH_MAX).count(), 46);
+        assert_eq!(steps[46..53], [12.0, 9.0, 7.0, 5.0, 4.0, 3.0, 2.0]);
+        assert!(windows[53 + 34] < 4000.0 && windows[53 + 35] >= 3999.99, "{windows:?}");
+    }
 }

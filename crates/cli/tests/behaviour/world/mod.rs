@@ -1,7 +1,7 @@
 //! The real binary: a server on a port that the system chooses, and commands against it.
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, PipeReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -102,9 +102,15 @@ impl Server {
 
     /// Serves, and its log goes into a pipe that nobody reads any more.
     pub fn unheard(arguments: &[&str]) -> Self {
+        Self::heard(arguments).0
+    }
+
+    /// Serves, and its log goes into a pipe.
+    pub fn heard(arguments: &[&str]) -> (Self, PipeReader) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
-        let (_, log) = std::io::pipe().unwrap();
-        Self::start(&mut command, ANY_PORT, arguments, log.into(), tempfile::tempdir().unwrap())
+        let (reader, log) = std::io::pipe().unwrap();
+        let state = tempfile::tempdir().unwrap();
+        (Self::start(&mut command, ANY_PORT, arguments, log.into(), state), reader)
     }
 
     fn spawn(command: &mut Command, arguments: &[&str]) -> Self {
