@@ -166,6 +166,8 @@ pub enum Reason {
     Better(f64),
     /// The other number moves only this many times as much.
     NotBetter(f64),
+    /// More move only this many times as much, and lose more.
+    Overload(f64),
     /// Fewer move this many times as much, which is enough.
     AsGood(f64),
     /// Fewer move this many times as much, which is too little.
@@ -198,6 +200,7 @@ impl Reason {
             Self::FewerMayDo(_) => "fewer_may_do",
             Self::Better(_) => "better",
             Self::NotBetter(_) => "not_better",
+            Self::Overload(_) => "overload",
             Self::AsGood(_) => "as_good",
             Self::Worse(_) => "worse",
             Self::StillFull(_) => "still_full",
@@ -232,6 +235,9 @@ impl fmt::Display for Reason {
             Self::Better(ratio) => write!(formatter, "kept, because more move {ratio:.2} times as much"),
             Self::NotBetter(ratio) => {
                 write!(formatter, "no better: more move only {ratio:.2} times as much")
+            }
+            Self::Overload(ratio) => {
+                write!(formatter, "back, because more lose more, and move only {ratio:.2} times as much")
             }
             Self::AsGood(ratio) => write!(formatter, "kept, because fewer move {ratio:.2} times as much"),
             Self::Worse(ratio) => write!(formatter, "back, because fewer move only {ratio:.2} times as much"),

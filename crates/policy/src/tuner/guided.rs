@@ -31,7 +31,8 @@ use pdu::{Duration, Instant};
 /// time. None is set aside in the first seconds, and so nothing is lost by short work.
 ///
 /// Where more than a twentieth is lost, the connections themselves may be the cause: a thin path does not hold the few
-/// segments that each of many has under way. Then fewer are tried first, and more only if fewer move less.
+/// segments that each of many has under way. Then fewer are tried first, and more only if fewer move less. If more bring
+/// nothing and lose more, they are given up at once, and not tried again for long.
 ///
 /// Where losses limit each connection, BBR on two connections is tried first, if it may be used: it needs a few round
 /// trips, where further connections would have to log in.
@@ -290,6 +291,10 @@ impl Guided {
             (true, ratio) if ratio >= GAIN_MIN => {
                 (self.up, self.enough) = (Rest::NONE, None);
                 (sample.connections, Reason::Better(ratio))
+            }
+            (true, ratio) if sample.overloads_more_than(&trial.before) => {
+                self.up = Rest::longest(now);
+                (before, Reason::Overload(ratio))
             }
             (true, ratio) => {
                 self.enough = Some(before);

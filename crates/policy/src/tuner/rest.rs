@@ -29,6 +29,11 @@ impl Rest {
         *self = Self { until: Some(now + self.pause), pause: (self.pause * 2).min(REST_MAX) };
     }
 
+    /// The longest pause there is.
+    pub fn longest(now: Instant) -> Self {
+        Self { until: Some(now + REST_MAX), pause: REST_MAX }
+    }
+
     /// The last trial in this direction has failed.
     pub fn has_failed(self) -> bool {
         self.pause > REST_MIN

@@ -30,6 +30,9 @@ const MUCH_LOSS: f64 = 0.01;
 /// Where more is lost than this, the connections may be too many for the path to hold a few segments of each.
 const OVERLOAD: f64 = 0.05;
 
+/// What loses this many times as large a part loses more, not by chance.
+const LOSS_RISE: f64 = 1.25;
+
 /// A path has changed when the same connections move more than this many times as much, or as little.
 pub(super) const CHANGE: f64 = 1.25;
 
@@ -159,6 +162,11 @@ impl Sample {
     /// So much is lost that fewer connections may lose less.
     pub fn may_overload(&self) -> bool {
         self.loss() > OVERLOAD
+    }
+
+    /// Its connections lose much more than those before, and are what loses so much.
+    pub fn overloads_more_than(&self, before: &Self) -> bool {
+        self.may_overload() && self.loss() > LOSS_RISE * before.loss()
     }
 
     /// Of data from the target, the loss is an estimate. Behind each lost segment a window comes out of order, which under

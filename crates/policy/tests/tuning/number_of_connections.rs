@@ -170,6 +170,20 @@ fn connections_that_brought_nothing_are_given_up_a_few_at_a_time() {
 }
 
 #[test]
+fn where_more_connections_only_lose_more_the_guided_tuner_goes_back_at_once_and_stays() {
+    let mut session = guided();
+    for _ in 0..600 {
+        // A thin path, of which others have a part.
+        session.loss = 0.01 * f64::from(session.connections);
+        let share = if session.connections < 16 { 0.96 } else { 1.0 };
+        session.slice(share * 4e5, Limit::Losses);
+    }
+    let numbers: Vec<u32> = session.decisions.iter().map(|decision| decision.connections).collect();
+    assert_eq!(numbers[..4], [14, 16, 32, 16], "{:?}", session.decisions);
+    assert_eq!(numbers[4..].iter().max(), Some(&16), "{:?}", session.decisions);
+}
+
+#[test]
 fn beside_another_flow_the_guided_tuner_takes_the_share_of_no_more_flows_than_it_may() {
     for as_flows in [1, 2, 4, 8] {
         let mut session = Session::begin(Guided::new(Terms { as_flows, ..Terms::default() }));
