@@ -52,6 +52,16 @@ mod tests {
     use super::*;
     use crate::law::tests::flow;
 
+    /// Delivers a window of 100 in each of many round trips of 100 ms.
+    fn deliver(law: &mut Westwood, flow: &mut Flow) {
+        flow.srtt = Duration::from_millis(100);
+        for _ in 0..100 {
+            flow.now += Duration::from_millis(100);
+            flow.delivered += 100;
+            law.pkts_acked(flow, Some(Duration::from_millis(100)));
+        }
+    }
+
     #[test]
     fn a_loss_leaves_what_the_bandwidth_fills_without_the_queue() {
         // A window of 100 over 100 ms, half of which is the queue: 1000 segments per second, which 50 ms hold 50 of.
@@ -59,12 +69,7 @@ mod tests {
         let mut law = Westwood::new(&flow);
         assert_eq!(law.ssthresh(&flow), 50.0, "a half, before anything is measured");
         law.pkts_acked(&mut flow, Some(Duration::from_millis(50)));
-        flow.srtt = Duration::from_millis(100);
-        for _ in 0..100 {
-            flow.now += Duration::from_millis(100);
-            flow.delivered += 100;
-            law.pkts_acked(&mut flow, Some(Duration::from_millis(100)));
-        }
+        deliver(&mut law, &mut flow);
         assert_eq!(law.ssthresh(&flow), 50.0);
     }
 
@@ -72,12 +77,7 @@ mod tests {
     fn losses_that_no_queue_causes_do_not_reduce_the_window() {
         let mut flow = flow(100.0);
         let mut law = Westwood::new(&flow);
-        flow.srtt = Duration::from_millis(100);
-        for _ in 0..100 {
-            flow.now += Duration::from_millis(100);
-            flow.delivered += 100;
-            law.pkts_acked(&mut flow, Some(Duration::from_millis(100)));
-        }
+        deliver(&mut law, &mut flow);
         assert_eq!(law.ssthresh(&flow), 100.0);
     }
 }
