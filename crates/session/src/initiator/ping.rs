@@ -14,10 +14,15 @@ use pdu::{CmdSn, Instant, Itt, LaneId, Lun, NopIn, NopOut, StatSn, Ttt};
 /// limit.
 const ANSWERS_MAX: u32 = 64;
 
+/// The most probes behind a ping whose answers are still to come. More would reveal nothing that these do not.
+const PROBES_MAX: usize = 8;
+
 /// The pings of a lane, both ways.
 #[derive(Debug, Default)]
 pub(super) struct Pings {
     ping: Option<Ping>,
+    /// Probes behind a ping whose answers are still to come.
+    probes: Vec<Itt>,
     /// Answers to the target's pings that have not been pulled.
     answers: u32,
 }
@@ -65,7 +70,10 @@ impl Session {
 
     /// As [`Self::ping`], soon after the last traffic on `lane`: the network repairs a loss when something follows. The
     /// answer says nothing of reads, whose data may still be on its way from the medium. While another ping awaits its
-    /// answer, a NOP-Out follows that asks for none. Returns whether anything is to be sent.
+    /// answer, one more follows. Returns whether anything is to be sent.
+    ///
+    /// Each asks for an answer, because tgt 1.0.85 stops sending after a NOP-Out that asks for none until something else
+    /// arrives. The responses behind it wait, and all that other initiators ask of the unit waits for them.
     pub fn probe(&mut self, now: Instant, lane: LaneId) -> bool {
         self.send_ping(now, lane, true)
     }
@@ -75,20 +83,21 @@ impl Session {
         // A probe comes early, and must not shorten the target's time to answer.
         let counts_from = if is_probe { now + self.limits.ping_after } else { now };
         let Some(lane) = self.lanes.get_mut(lane) else { return false };
-        if matches!(lane.phase, Phase::LoggingOut | Phase::Closing) {
+        let follows = lane.pings.ping.is_some();
+        if matches!(lane.phase, Phase::LoggingOut | Phase::Closing)
+            || follows && !(is_probe && lane.pings.probes.len() < PROBES_MAX)
+        {
             return false;
         }
-        if lane.pings.ping.is_some() {
-            if is_probe {
-                lane.liveness.ping_followed();
-                lane.push(Request::Nop(nop_out(cmd_sn)));
-            }
-            return is_probe;
-        }
         let itt = self.request_tags.take();
-        lane.pings.ping =
-            Some(Ping { itt, cmd_sn, asked_at: now, number: None, ask: Ask::new(now), is_probe });
-        lane.liveness.ask(now, counts_from);
+        if follows {
+            lane.pings.probes.push(itt);
+            lane.liveness.ping_followed();
+        } else {
+            lane.pings.ping =
+                Some(Ping { itt, cmd_sn, asked_at: now, number: None, ask: Ask::new(now), is_probe });
+            lane.liveness.ask(now, counts_from);
+        }
         lane.push(Request::Nop(NopOut { itt, ..nop_out(cmd_sn) }));
         self.counters.pings += 1;
         true
@@ -150,6 +159,10 @@ impl Session {
     /// lane. `false` if no such ping is outstanding.
     pub(super) fn end_ping(&mut self, now: Instant, lane: LaneId, itt: Itt) -> bool {
         let Some(place) = self.lanes.get_mut(lane) else { return true };
+        if let Some(at) = place.pings.probes.iter().position(|probe| *probe == itt) {
+            place.pings.probes.swap_remove(at);
+            return true;
+        }
         let Some(ping) = place.pings.ping.take_if(|ping| ping.itt == itt) else { return false };
         place.liveness.answered(now);
         if self.recovers() {

@@ -120,3 +120,20 @@ fn a_logout_that_is_not_answered_takes_its_lane_and_no_other() {
     world.session.lane_lost(world.now, LANE, LaneLoss::Broken);
     assert!(world.session.lane_state(LaneId(1)).accepts_commands);
 }
+
+#[test]
+fn every_probe_asks_for_an_answer_whether_or_not_the_one_before_has_had_its() {
+    let mut world = World::with_connections(1);
+    world.read(0, 3000);
+    let tags = [(), (), ()].map(|()| {
+        world.session.probe(world.now, LANE);
+        match world.pull(0) {
+            Some((InitiatorPdu::NopOut(probe), _)) => probe.itt,
+            other => panic!("{other:?}"),
+        }
+    });
+    for itt in tags {
+        assert!(itt.is_some());
+        world.answer_ping(0, itt);
+    }
+}

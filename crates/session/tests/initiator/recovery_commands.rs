@@ -232,17 +232,3 @@ fn the_answer_to_a_probe_says_nothing_of_a_reads_tail() {
     answer_ping(&mut world, 0);
     assert_eq!(world.snacks(0), []);
 }
-
-#[test]
-fn a_probe_behind_a_ping_without_an_answer_asks_for_none() {
-    let mut world = World::recovering(1, 1);
-    world.read(0, 3000);
-    let probes = [(), ()].map(|()| {
-        world.session.probe(world.now, LaneId(0));
-        match world.pull(0) {
-            Some((InitiatorPdu::NopOut(nop), _)) => nop.itt.is_some(),
-            other => panic!("{other:?}"),
-        }
-    });
-    assert_eq!(probes, [true, false]);
-}
