@@ -1,16 +1,16 @@
-//! The congestion control of connections whose number is tuned.
+//! The congestion control of connections whose number is tuned, and whether they are paced.
 
 use client::{Config, Connections, Tuning};
 use congestion::{Control, Offered};
 use framing::Congestion;
 use policy::law::{Mode, PARTS};
-use policy::tuner::BBR_CONNECTIONS_MAX;
+use policy::tuner::{AS_FLOWS, BBR_CONNECTIONS_MAX};
 
 /// Those to use instead of BBR where many connections are wanted, the preferred first.
 const FOR_MANY: [&str; 2] = ["cubic", "reno"];
 
 /// Chooses the congestion control of connections that are tuned, unless the user has: not BBR, but with leave for the tuner
-/// to use it. However BBR was chosen, few connections use it.
+/// to use it. However BBR was chosen, few connections use it. A session that is to behave as few flows is not paced.
 pub(crate) fn choose(config: &mut Config, offered: &Offered) {
     if config.connections != Connections::Auto {
         return;
@@ -28,6 +28,8 @@ pub(crate) fn choose(config: &mut Config, offered: &Offered) {
     {
         share_as_flows(congestion, &mut config.tuning);
     }
+    // Over a full path, paced flows lose less than those of others, and take more than they do: too much for few flows.
+    config.socket.is_paced &= config.tuning.is_shared || config.tuning.as_flows >= AS_FLOWS;
     let name = config.socket.congestion.as_ref().map_or(&offered.default, |congestion| &congestion.name);
     if is_bbr(name) {
         config.tuning.connections_max = config.tuning.connections_max.min(BBR_CONNECTIONS_MAX);
@@ -93,6 +95,18 @@ mod tests {
         };
         assert_eq!(most("cubic", "cubic bbr", Some("bbr")), 2);
         assert_eq!(most("bbr", "bbr", None), 2);
+    }
+
+    #[test]
+    fn a_session_that_is_to_count_as_few_flows_does_not_gain_by_pacing() {
+        let is_paced = |as_flows, connections| {
+            let mut config = Config { connections, ..Config::default() };
+            config.tuning.as_flows = as_flows;
+            choose(&mut config, &Offered::default());
+            config.socket.is_paced
+        };
+        assert_eq!([1, 7, 8].map(|flows| is_paced(flows, Connections::Auto)), [false, false, true]);
+        assert!(is_paced(1, Connections::Fixed(1)), "nothing is tuned");
     }
 
     #[test]
