@@ -11,8 +11,12 @@ struct terms {
 	__u8 mode;
 	__u8 law;
 	__u8 sharing;
-	/* The flows as which the group behaves, in parts, if the mode is WEIGHT. */
-	__u32 weight;
+	union {
+		/* The flows as which the group behaves, in parts, if the mode is WEIGHT. */
+		__u32 weight;
+		/* The segments that each connection under FAST keeps in the queue; zero: the usual number. */
+		__u32 alpha;
+	};
 };
 
 /* FAIR is the paper's: as aggressive as so many connections. SINGLE: as one. CONSERVATIVE: RFC 8699 §5.3.2. */

@@ -16,8 +16,6 @@ struct membership {
 	/* The number of the group among those of this user in this network namespace; zero: no group. */
 	__u64 group;
 	struct terms terms;
-	/* The segments that each connection under FAST keeps in the queue; zero: the usual number. */
-	__u32 alpha;
 };
 
 struct {
@@ -43,7 +41,7 @@ struct {
 } orders SEC(".maps");
 
 /* User space has them in these sizes (congestion/src/layout.rs). */
-_Static_assert(sizeof(struct membership) == 32 && sizeof(struct order) == 16, "other sizes");
+_Static_assert(sizeof(struct membership) == 24 && sizeof(struct order) == 16, "other sizes");
 
 /* A block without members is looked for in so many places. */
 #define PLACES 8

@@ -4,7 +4,8 @@
  * round trip in common: one that begins over a full queue would take the queue for a part of the path. */
 #include "membership.h"
 
-/* The segments in the queue, unless the owner of the socket says otherwise. */
+/* The segments in the queue, unless the owner of the socket or the administrator says otherwise. In user space:
+ * policy::law::ALPHA. */
 #define ALPHA 50
 
 struct fast {
@@ -22,9 +23,18 @@ _Static_assert(sizeof(struct fast) <= sizeof(((struct connection *)0)->law), "th
 
 static __always_inline __u32 alpha_of(struct sock *sk)
 {
-	struct membership *wanted = bpf_sk_storage_get(&memberships, sk, 0, 0);
+	struct group *group = group_at(((struct fast *)law_state_of(sk))->member.place);
+	struct membership *wanted;
+	__u32 alpha = 0;
 
-	return wanted && wanted->alpha > 0 ? wanted->alpha : ALPHA;
+	if (group) {
+		alpha = group->terms.alpha;
+	} else {
+		wanted = bpf_sk_storage_get(&memberships, sk, 0, 0);
+		if (wanted)
+			alpha = wanted->terms.alpha;
+	}
+	return alpha > 0 ? alpha : ALPHA;
 }
 
 static void init(struct sock *sk)
@@ -138,6 +148,8 @@ static __always_inline void share_base_rtt(struct sock *sk, struct group *group,
 	if (heard.is_apart) {
 		split(sk);
 		fast->base_rtt_us = rtt_us;
+	} else if (heard.is_new_epoch) {
+		renew_terms(sk, group);
 	}
 }
 

@@ -3,7 +3,7 @@
 use crate::exit::Failed;
 use crate::output::{self, outln};
 use clap::Subcommand;
-use congestion::{Control, Group, GroupTerms, Lack, Offered};
+use congestion::{Control, Group, GroupTerms, InvalidTerms, Lack, Offered};
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
@@ -50,7 +50,7 @@ struct Order {
     /// The group's number, as "ropewalk cc status" shows it
     #[arg(value_parser = group)]
     group: u64,
-    /// fair, weight=M, single or conservative; reno or cubic; equal
+    /// fair, weight=M, single or conservative; reno or cubic; equal; under rw_fast only alpha=SEGMENTS
     #[arg(value_name = "TERM,...", value_parser = terms)]
     terms: GroupTerms,
 }
@@ -62,8 +62,7 @@ fn group(number: &str) -> Result<u64, &'static str> {
 
 /// Those that a group can change while it has connections.
 fn terms(text: &str) -> Result<GroupTerms, String> {
-    let congestion = congestion::parse(&format!("{}:{text}", Control::Fair.name()));
-    let terms = congestion.map_err(|error| error.to_string())?.terms;
+    let terms: GroupTerms = text.parse().map_err(|error: InvalidTerms| error.to_string())?;
     if terms.is_of_host {
         return Err("which connections a group has cannot be changed".to_owned());
     }
@@ -115,9 +114,8 @@ fn set(order: &Order) -> Result<(), Failed> {
         return Ok(());
     }
     Err(anyhow::anyhow!(
-        "no group {:016x} of {} has connections: \"ropewalk cc status\" shows those that have",
-        order.group,
-        Control::Fair.name()
+        "no group {:016x} has connections: \"ropewalk cc status\" shows those that have",
+        order.group
     )
     .into())
 }

@@ -1,6 +1,6 @@
 //! What can fail.
 
-use crate::{Control, Lack};
+use crate::{Control, InvalidChoice, Lack};
 use std::io;
 
 /// Why a congestion control cannot be loaded or unloaded, or a connection has no group.
@@ -17,6 +17,9 @@ pub enum Error {
     /// Someone has loaded it.
     #[error("{} is loaded already", .0.name())]
     Loaded(Control),
+    /// Groups under another control behave so.
+    #[error(transparent)]
+    Choice(#[from] InvalidChoice),
     /// Nobody has loaded it, or it was unloaded.
     #[error("{name} is not loaded: \"ropewalk cc load {name}\", as root, loads it", name = .0.name())]
     NotLoaded(Control),

@@ -1,7 +1,8 @@
 //! The controls in the kernel, by a BPF file system.
 
-use crate::{Control, Error, Group, Offered, kernel_support, layout};
+use crate::{Control, Error, Group, Offered, check, kernel_support, layout};
 use bpf::{BpfError, Compiled, MapCore as _, MapFlags, MapHandle, Pinned};
+use framing::Congestion;
 use policy::law::GroupTerms;
 use rustix::mount::{MountFlags, mount};
 use std::fs::{self, Permissions};
@@ -134,16 +135,19 @@ fn groups_in_places() -> Result<Vec<(u32, Group)>, Error> {
     Ok(groups)
 }
 
-/// Sets the terms of all groups of this number under Fair-TCP, over what the owners of their connections want, until they have
+/// Sets the terms of all groups of this number, over what the owners of their connections want, until they have
 /// no connections. Each follows when one of its connections sends again, or is acknowledged, in the next round trip. Returns how
 /// many they are: users, network namespaces and local addresses have groups of their own.
 ///
 /// # Errors
-/// If this user may not, or nothing with groups is loaded.
+/// If this user may not, nothing with groups is loaded, or a group's control takes no such terms.
 pub fn order(group: u64, terms: GroupTerms) -> Result<usize, Error> {
     let failed = |error: BpfError| groups_error("change the terms of a group", &error);
     let mut groups = groups_in_places()?;
-    groups.retain(|(_, found)| found.key.group == group && found.key.control == Control::Fair);
+    groups.retain(|(_, found)| found.key.group == group);
+    for (_, found) in &groups {
+        check(&Congestion { name: found.key.control.name().to_owned(), terms })?;
+    }
     let orders = ours().map(ORDERS).map_err(failed)?;
     for (place, _) in &groups {
         let updated = orders.update(&place.to_ne_bytes(), &layout::order(group, terms), MapFlags::ANY);

@@ -1,10 +1,10 @@
 //! `struct membership` and `struct order` of `bpf/membership.h` and `struct group` of `bpf/group.h`, as bytes.
 
 use crate::{Control, Group, GroupKey};
-use policy::law::{AggregateLaw, GroupTerms, Mode, PARTS, Sharing};
+use policy::law::{ALPHA, AggregateLaw, GroupTerms, Mode, PARTS, Sharing};
 use std::net::{IpAddr, Ipv6Addr};
 
-const MEMBERSHIP_BYTES: usize = 32;
+const MEMBERSHIP_BYTES: usize = 24;
 
 /// The size of `struct group`.
 pub(crate) const GROUP_BYTES: u32 = 360;
@@ -18,8 +18,7 @@ pub(crate) fn membership(place: u32, group: u64, terms: GroupTerms) -> [u8; MEMB
     // After the lock.
     bytes[4..8].copy_from_slice(&place.to_ne_bytes());
     bytes[8..16].copy_from_slice(&group.to_ne_bytes());
-    bytes[16..24].copy_from_slice(&terms_as_bytes(terms));
-    bytes[24..28].copy_from_slice(&terms.alpha.unwrap_or(0).to_ne_bytes());
+    bytes[16..].copy_from_slice(&terms_as_bytes(terms));
     bytes
 }
 
@@ -40,7 +39,8 @@ fn terms_as_bytes(terms: GroupTerms) -> [u8; TERMS_BYTES] {
     };
     let (law, sharing) = (terms.law == AggregateLaw::Cubic, terms.sharing == Sharing::Equal);
     let mut bytes = [terms.is_of_host.into(), mode, law.into(), sharing.into(), 0, 0, 0, 0];
-    bytes[4..].copy_from_slice(&weight.to_ne_bytes());
+    // FAST has an alpha, and no weight.
+    bytes[4..].copy_from_slice(&terms.alpha.unwrap_or(weight).to_ne_bytes());
     bytes
 }
 
@@ -56,9 +56,13 @@ pub(crate) fn place(membership: &[u8]) -> u32 {
     fields.u32().and_then(|_lock| fields.u32()).unwrap_or(0)
 }
 
-fn terms(fields: &mut Fields<'_>) -> Option<GroupTerms> {
+fn terms(fields: &mut Fields<'_>, control: Control) -> Option<GroupTerms> {
     let (_is_of_host, mode, law, sharing) = (fields.u8()?, fields.u8()?, fields.u8()?, fields.u8()?);
     let weight = fields.u32()?;
+    if control == Control::Fast {
+        let alpha = if weight == 0 { ALPHA } else { weight };
+        return Some(GroupTerms { alpha: Some(alpha), ..GroupTerms::default() });
+    }
     let mode = match mode {
         FAIR => Mode::Fair,
         WEIGHT => Mode::Weight(weight),
@@ -92,7 +96,7 @@ pub(crate) fn group(bytes: &[u8]) -> Option<Group> {
     let (seen, seen_before, repairing_members) = (fields.u32()?, fields.u32()?, fields.u32()?);
     let (_rtt, _rtt_before, min_rtt_us) = (fields.u32()?, fields.u32()?, fields.u32()?);
     let _generation = fields.u32()?;
-    let terms = GroupTerms { is_of_host, ..terms(&mut fields)? };
+    let terms = GroupTerms { is_of_host, ..terms(&mut fields, control)? };
     let (losses, timeouts, undone) = (fields.u32()?, fields.u32()?, fields.u32()?);
     let (raised_shares, split_members, peer_port) = (fields.u32()?, fields.u32()?, fields.u32()?);
     let peer = (fields.address()?, u16::try_from(peer_port).ok()?).into();

@@ -39,7 +39,7 @@ pub use kernel::Recorder;
 pub use kernel::{groups, has_group, is_open_to_all, load, loaded, name_group, order, unload};
 pub use kernel_support::{Lack, lack};
 pub use offered::Offered;
-pub use policy::law::GroupTerms;
+pub use policy::law::{GroupTerms, InvalidTerms};
 pub use record::{GroupState, Record, Recording};
 #[cfg(feature = "bpf")]
 pub use recorder::Recorder;

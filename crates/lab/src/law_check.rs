@@ -7,7 +7,7 @@ use framing::Congestion;
 use observe::statistics::Sample;
 use policy::law::ensemble::{Aggregate, Member};
 use policy::law::replay::{self, Comparison, Hook, Replay};
-use policy::law::{Bic, Fast, Flow, GroupTerms, Hstcp, Htcp, Law, PARTS, Reno, Scalable, Westwood};
+use policy::law::{ALPHA, Bic, Fast, Flow, GroupTerms, Hstcp, Htcp, Law, PARTS, Reno, Scalable, Westwood};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -16,9 +16,6 @@ use std::rc::Rc;
 /// ninety-nine of a hundred.
 const ALLOWED_MEDIAN: (f64, f64) = (1.0, 0.02);
 const ALLOWED_P99: (f64, f64) = (2.0, 0.05);
-
-/// What FAST keeps in the queue unless it is told otherwise (`bpf/rw_fast.bpf.c`).
-const ALPHA: u32 = 50;
 
 /// A running record.
 pub(crate) struct LawCheck {

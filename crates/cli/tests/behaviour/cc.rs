@@ -205,19 +205,25 @@ fn both_ends_of_a_session_have_groups_and_go_on_when_the_control_is_unloaded() {
 #[test]
 fn an_administrator_changes_how_a_group_behaves_while_it_sends() {
     let Some(_loaded) = Loaded::all() else { return };
+    changes_how_a_group_behaves("rw_fair:equal", "equal", "single,cubic", "alpha=9");
+    changes_how_a_group_behaves("rw_fast", "alpha=50", "alpha=20", "single");
+}
+
+/// `before` and `after` are a group's terms, and `other` are terms of another control.
+fn changes_how_a_group_behaves(congestion: &str, before: &str, after: &str, other: &str) {
     let (server, folder) = (Server::with_luns(&["0=ram:8MiB"]), Folder::new());
     let (disk, url) = (folder.write("disk", &noise(8 * MIB)), server.url(0));
-    let copy =
-        ["copy", "--bwlimit", "4M", "--connections", "2", "--congestion", "rw_fair:equal", &disk, &url];
+    let copy = ["copy", "--bwlimit", "4M", "--connections", "2", "--congestion", congestion, &disk, &url];
     let mut copy = ropewalk(&copy).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    await_group([&mut copy], |group| group["terms"] == "equal" && group["connections"] == 2);
+    await_group([&mut copy], |group| group["terms"] == before && group["connections"] == 2);
     let group = groups().remove(0);
     assert_eq!(group["local_address"], "127.0.0.1");
     assert!(group["peer"].as_str().unwrap().starts_with("127.0.0.1:"), "{group}");
-    run(&["cc", "set", group["group"].as_str().unwrap(), "single,cubic"]).expect(0);
-    await_group([&mut copy], |changed| {
-        changed["group"] == group["group"] && changed["terms"] == "single,cubic"
-    });
+    let set = |terms| ["cc", "set", group["group"].as_str().unwrap(), terms];
+    let refused = run(&set(other)).expect(1).stderr();
+    assert!(refused.contains(&format!("{other:?} says nothing")), "{refused}");
+    run(&set(after)).expect(0);
+    await_group([&mut copy], |changed| changed["group"] == group["group"] && changed["terms"] == after);
     assert!(copy.wait().unwrap().success());
 }
 
@@ -226,10 +232,10 @@ fn orders_for_no_group_and_orders_that_no_group_can_follow_are_refused() {
     let Some(_loaded) = Loaded::all() else { return };
     let refused = |group, terms, status| run(&["cc", "set", group, terms]).expect(status).stderr();
     let missing = refused("0123456789abcdef", "single", 1);
-    assert!(missing.contains("no group 0123456789abcdef of rw_fair has connections"), "{missing}");
+    assert!(missing.contains("no group 0123456789abcdef has connections"), "{missing}");
     assert!(refused("warp", "single", 2).contains("the number of a group is hexadecimal"));
     assert!(refused("7", "host", 2).contains("which connections a group has cannot be changed"));
-    assert!(refused("7", "alpha=9", 2).contains("of rw_fair, \"alpha=9\" says nothing"));
+    assert!(refused("7", "warp", 2).contains("\"warp\" is none of fair, single"));
 }
 
 #[test]

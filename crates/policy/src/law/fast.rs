@@ -3,6 +3,9 @@
 use super::{Flow, Law, WINDOW_MIN, slow_start};
 use pdu::{Duration, Instant};
 
+/// The segments in the queue unless something else is said.
+pub const ALPHA: u32 = 50;
+
 /// Keeps `alpha` segments in the queue, which it knows from the round trip.
 #[derive(Clone, Copy, Debug)]
 pub struct Fast {
