@@ -5,7 +5,6 @@ use crate::lab::Lab;
 use crate::scsi_measures::{self, ended_bytes};
 use crate::scsi_run::{ScsiReport, ScsiRun, ScsiRunError};
 use crate::streams::{FlowTimes, StreamSample, Streams};
-use framing::Congestion;
 use observe::statistics::jain_index;
 use std::collections::BTreeMap;
 use std::io;
@@ -28,9 +27,7 @@ pub(crate) fn run(run: &ScsiRun, setup: &Setup, lab: &Lab, seed: u64) -> io::Res
     let all = || with_clients(run, beside, setup, lab, seed).map_err(io::Error::other);
     let streams = Streams {
         count: beside.streams,
-        congestion: Some(
-            beside.congestion_control.as_ref().map_or_else(|| setup.congestion(), Congestion::named),
-        ),
+        congestion: Some(setup.congestion_beside()),
         send_buffer: None,
         to: lab.server.address,
     };

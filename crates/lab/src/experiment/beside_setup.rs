@@ -1,5 +1,6 @@
 //! What else uses the path of a SCSI workload, as in an experiment's file.
 
+use super::setup::check_congestion;
 use crate::workload::Direction;
 use netem::Span;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ pub struct BesideSetup {
     /// When they end; with the workload, if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Span>,
-    /// Their congestion control; the setup's, if missing.
+    /// Their congestion control, which may have terms; the setup's, if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
     /// Further clients with the same workload, each with a target of its own.
@@ -56,6 +57,8 @@ impl BesideSetup {
                 self.clients
             ));
         }
-        Ok(())
+        self.congestion_control
+            .iter()
+            .try_for_each(|text| check_congestion("beside.congestion_control", text))
     }
 }

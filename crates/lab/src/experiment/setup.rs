@@ -170,6 +170,19 @@ fn read_path(of: &str, rtt: Span, link: &Table, overrides: &Table) -> Result<Pat
     Ok(PathModel { forward, backward: Some(direction("backward", &backward)?) })
 }
 
+/// A congestion control that was checked.
+fn congestion(text: &str) -> Congestion {
+    text.parse().unwrap_or_else(|_| Congestion::named(text))
+}
+
+/// Checks a congestion control, which may have terms.
+pub(super) fn check_congestion(key: &str, text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Err(format!("setup.{key} is empty, but must be a name, such as cubic"));
+    }
+    congestion::parse(text).map(drop).map_err(|error| format!("setup.{key}: {error}"))
+}
+
 impl Setup {
     /// Parses a setup after all overlays.
     ///
@@ -215,11 +228,7 @@ impl Setup {
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.congestion_control.is_empty() {
-            return Err("setup.congestion_control is empty, but must be a name, such as cubic".to_owned());
-        }
-        congestion::parse(&self.congestion_control)
-            .map_err(|error| format!("setup.congestion_control: {error}"))?;
+        check_congestion("congestion_control", &self.congestion_control)?;
         let measured = match (&self.streams, &self.scsi, &self.program) {
             (Some(streams), None, None) => {
                 streams.check(self.warm_up)?;
@@ -269,8 +278,14 @@ impl Setup {
     /// The congestion control, and the terms of its groups.
     #[must_use]
     pub fn congestion(&self) -> Congestion {
-        // It was checked.
-        self.congestion_control.parse().unwrap_or_else(|_| Congestion::named(&self.congestion_control))
+        congestion(&self.congestion_control)
+    }
+
+    /// The same of plain streams beside a SCSI workload.
+    #[must_use]
+    pub fn congestion_beside(&self) -> Congestion {
+        let own = self.beside.as_ref().and_then(|beside| beside.congestion_control.as_ref());
+        congestion(own.unwrap_or(&self.congestion_control))
     }
 
     /// The network of this setup.
