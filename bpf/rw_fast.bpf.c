@@ -5,7 +5,7 @@
 #include "membership.h"
 
 /* The segments in the queue, unless the owner of the socket or the administrator says otherwise. In user space:
- * policy::law::ALPHA. */
+ * policy::law::Fast::ALPHA. */
 #define ALPHA 50
 
 struct fast {

@@ -56,7 +56,7 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Connections {
     /// As many as are worth it. A [tuner](crate::Environment::tuner) follows what they move: it sets aside those that bring
-    /// nothing, and has more made, one a second, where they would.
+    /// nothing, and has more made where they would: at first at once, later one a second.
     #[default]
     Auto,
     /// This number, at least 1.

@@ -135,9 +135,9 @@ fn groups_in_places() -> Result<Vec<(u32, Group)>, Error> {
     Ok(groups)
 }
 
-/// Sets the terms of all groups of this number, over what the owners of their connections want, until they have
-/// no connections. Each follows when one of its connections sends again, or is acknowledged, in the next round trip. Returns how
-/// many they are: users, network namespaces and local addresses have groups of their own.
+/// Sets the terms of all groups of this number, over what the owners of their connections want, until they have no
+/// connections. Each follows when one of its connections sends again, or is acknowledged, in the next round trip. Returns
+/// how many they are: users, network namespaces and local addresses have groups of their own.
 ///
 /// # Errors
 /// If this user may not, nothing with groups is loaded, or a group's control takes no such terms.

@@ -1,7 +1,7 @@
 //! `struct membership` and `struct order` of `bpf/membership.h` and `struct group` of `bpf/group.h`, as bytes.
 
 use crate::{Control, Group, GroupKey};
-use policy::law::{ALPHA, AggregateLaw, GroupTerms, Mode, PARTS, Sharing};
+use policy::law::{AggregateLaw, Fast, GroupTerms, Mode, PARTS, Sharing};
 use std::net::{IpAddr, Ipv6Addr};
 
 const MEMBERSHIP_BYTES: usize = 24;
@@ -60,7 +60,7 @@ fn terms(fields: &mut Fields<'_>, control: Control) -> Option<GroupTerms> {
     let (_is_of_host, mode, law, sharing) = (fields.u8()?, fields.u8()?, fields.u8()?, fields.u8()?);
     let weight = fields.u32()?;
     if control == Control::Fast {
-        let alpha = if weight == 0 { ALPHA } else { weight };
+        let alpha = if weight == 0 { Fast::ALPHA } else { weight };
         return Some(GroupTerms { alpha: Some(alpha), ..GroupTerms::default() });
     }
     let mode = match mode {

@@ -7,7 +7,7 @@ use framing::Congestion;
 use observe::statistics::Sample;
 use policy::law::ensemble::{Aggregate, Member};
 use policy::law::replay::{self, Comparison, Hook, Replay};
-use policy::law::{ALPHA, Bic, Fast, Flow, GroupTerms, Hstcp, Htcp, Law, PARTS, Reno, Scalable, Westwood};
+use policy::law::{Bic, Fast, Flow, GroupTerms, Hstcp, Htcp, Law, PARTS, Reno, Scalable, Westwood};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -55,7 +55,7 @@ fn compare(control: Control, congestion: &Congestion, records: Vec<Record>) -> R
         Control::Bic => of_each(&records, |_| Bic::default()),
         Control::Htcp => of_each(&records, Htcp::new),
         Control::Westwood => of_each(&records, Westwood::new),
-        Control::Fast => of_fast(records, congestion.terms.alpha.unwrap_or(ALPHA)),
+        Control::Fast => of_fast(records, congestion.terms.alpha.unwrap_or(Fast::ALPHA)),
         Control::Fair => of_groups(records, congestion.terms)?,
     })
 }

@@ -16,7 +16,7 @@ mod scalable;
 mod westwood;
 
 pub use bic::Bic;
-pub use fast::{ALPHA, Fast};
+pub use fast::Fast;
 pub use group_terms::{AggregateLaw, GroupTerms, InvalidTerms, Mode, PARTS, Sharing};
 pub use hstcp::Hstcp;
 pub use htcp::Htcp;
@@ -184,7 +184,7 @@ mod tests {
     fn fast_settles_where_alpha_segments_of_each_flow_are_in_the_queue() {
         // Four flows over 40 ms, with 1000 segments per round trip: 200 in the queue make 48 ms and windows of 300.
         let (base, rate) = (0.04, 25_000.0);
-        let mut flows = [(); 4].map(|()| (Fast::new(ALPHA), flow(100.0)));
+        let mut flows = [(); 4].map(|()| (Fast::new(Fast::ALPHA), flow(100.0)));
         let mut rtt = Duration::from_secs_f64(base);
         for step in 0..200_000 {
             let (fast, flow) = &mut flows[step % 4];

@@ -71,6 +71,9 @@ pub const BBR_CONNECTIONS_MAX: u32 = 2;
 /// four only two thirds.
 pub const AS_FLOWS: u32 = 8;
 
+/// The time between two logins after the start: each costs the target some work.
+pub const LOGIN_PAUSE: Duration = Duration::from_secs(1);
+
 /// What a tuner may ask for, and what it begins with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
@@ -117,9 +120,9 @@ pub trait Tuner: Send {
     /// under way.
     fn decide(&mut self, slice: &Slice) -> Option<Decision>;
 
-    /// The shortest time between two logins that it asks for: each costs the target some work.
+    /// The shortest time between the end of one login that it asks for and the next one.
     fn login_pause(&self) -> Duration {
-        Duration::from_secs(1)
+        LOGIN_PAUSE
     }
 
     /// What the next session over the same path may begin with; `None` for a tuner that does not say.

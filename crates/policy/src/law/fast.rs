@@ -3,9 +3,6 @@
 use super::{Flow, Law, WINDOW_MIN, slow_start};
 use pdu::{Duration, Instant};
 
-/// The segments in the queue unless something else is said.
-pub const ALPHA: u32 = 50;
-
 /// Keeps `alpha` segments in the queue, which it knows from the round trip.
 #[derive(Clone, Copy, Debug)]
 pub struct Fast {
@@ -19,6 +16,9 @@ pub struct Fast {
 }
 
 impl Fast {
+    /// The segments in the queue unless something else is said.
+    pub const ALPHA: u32 = 50;
+
     /// A connection's law, with so many segments in the queue.
     #[must_use]
     pub fn new(alpha: u32) -> Self {

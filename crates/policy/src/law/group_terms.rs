@@ -14,7 +14,7 @@ pub struct GroupTerms {
     pub sharing: Sharing,
     /// All the user's connections between the same two addresses are one group (paper 000), whatever number they have.
     pub is_of_host: bool,
-    /// Under FAST: the segments that each connection keeps in the queue; `None`: [`ALPHA`](super::ALPHA).
+    /// Under FAST: the segments that each connection keeps in the queue; `None`: [`Fast::ALPHA`](super::Fast::ALPHA).
     pub alpha: Option<u32>,
 }
 

@@ -4,8 +4,8 @@ use super::decline::Decline;
 use super::rest::Rest;
 use super::sample::{Advice, Sample};
 use super::{
-    AS_FLOWS, BBR_CONNECTIONS_MAX, Decision, Experience, FIRST_CONNECTIONS, Found, Law, Reason, Slice, Terms,
-    Tuner,
+    AS_FLOWS, BBR_CONNECTIONS_MAX, Decision, Experience, FIRST_CONNECTIONS, Found, LOGIN_PAUSE, Law, Reason,
+    Slice, Terms, Tuner,
 };
 use crate::diagnosis::Limit;
 use pdu::{Duration, Instant};
@@ -64,8 +64,8 @@ pub struct Guided {
     held: Option<Found>,
     /// Of such samples. Connections of other laws than BBR are tried anew in any case.
     decline: Decline,
-    /// No sample is complete yet.
-    is_first_sample: bool,
+    /// Those that are complete.
+    samples: u32,
     /// What was found over this path before, until it is used, or this session has found something itself.
     known: Option<Experience>,
     /// What is known of it now.
@@ -87,6 +87,10 @@ const FIRST_SETTLING_SLICES: u32 = 1;
 /// The slices of a sample, at least; and of the first one, which ends early, because what it leads to may help much.
 const SAMPLE_SLICES: u32 = 4;
 const FIRST_SAMPLE_SLICES: u32 = 2;
+
+/// What the first samples call for still belongs to the start. A policer drops much of the first one, which looks as if
+/// the connections were too many; the second one shows what each may have.
+const START_SAMPLES: u32 = 2;
 
 /// What moves this part of what a full path has moved fills it, too; and what moves this many times as much, without
 /// filling it, shows that it was not full.
@@ -141,7 +145,7 @@ impl Guided {
             bbr: Rest::NONE,
             held: None,
             decline: Decline::default(),
-            is_first_sample: true,
+            samples: 0,
             known: Some(terms.experience),
             found: terms.experience,
         }
@@ -169,6 +173,10 @@ impl Tuner for Guided {
             self.settling = SETTLING_SLICES;
         }
         decision
+    }
+
+    fn login_pause(&self) -> Duration {
+        if self.samples <= START_SAMPLES { Duration::ZERO } else { LOGIN_PAUSE }
     }
 
     fn experience(&self) -> Option<Experience> {
@@ -213,9 +221,9 @@ impl Guided {
             self.settling -= 1;
             return None;
         }
-        let slices = if self.is_first_sample { FIRST_SAMPLE_SLICES } else { SAMPLE_SLICES };
+        let slices = if self.samples == 0 { FIRST_SAMPLE_SLICES } else { SAMPLE_SLICES };
         let sample = self.sample.add(slice, slices)?;
-        (self.is_first_sample, self.known) = (false, None);
+        (self.samples, self.known) = (self.samples.saturating_add(1), None);
         let trial = self.trial.take();
         let judgement = trial.and_then(|trial| self.judge(&trial, &sample, slice.end));
         let is_change = |decision: &Decision| is_change(decision, sample.connections, sample.law);

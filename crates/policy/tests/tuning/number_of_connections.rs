@@ -4,7 +4,7 @@ use crate::bbr::with_bbr;
 use crate::model::{CLEAN, LOSSY, Path, Session, guided};
 use pdu::Duration;
 use ropewalk_policy::Limit;
-use ropewalk_policy::tuner::{Guided, Law, Reason, Terms};
+use ropewalk_policy::tuner::{Guided, Law, Reason, Terms, Tuner};
 
 #[test]
 fn under_losses_the_guided_tuner_adds_connections_until_they_fill_the_path() {
@@ -15,6 +15,24 @@ fn under_losses_the_guided_tuner_adds_connections_until_they_fill_the_path() {
         "{:?}",
         session.decisions
     );
+}
+
+#[test]
+fn the_connections_that_the_start_calls_for_log_in_at_once_and_later_ones_one_a_second() {
+    let mut session = guided();
+    session.work(&LOSSY, 3);
+    assert_eq!((session.connections, session.tuner.login_pause()), (32, Duration::ZERO));
+    session.work(&LOSSY, 9);
+    assert_eq!(session.tuner.login_pause(), Duration::from_secs(1));
+}
+
+#[test]
+fn where_a_path_begins_to_lose_later_the_connections_log_in_one_a_second() {
+    let mut session = guided();
+    session.work(&CLEAN, 5);
+    assert_eq!(session.connections, 16, "{:?}", session.decisions);
+    session.work(&LOSSY, 4);
+    assert_eq!((session.connections, session.tuner.login_pause()), (32, Duration::from_secs(1)));
 }
 
 #[test]
