@@ -28,7 +28,7 @@ use pdu::{Duration, Instant};
 ///
 /// Connections are set aside a few at a time, because their congestion windows go with them: at most as many as the queue
 /// on the path makes up for until the others have grown. So those that have brought nothing, too, are given up a few at a
-/// time. None is set aside in the first seconds, and so nothing is lost by short work.
+/// time. None is set aside at the start, and so nothing is lost by short work.
 ///
 /// Where more than a twentieth is lost, the connections themselves may be the cause: a thin path does not hold the few
 /// segments that each of many has under way. Then fewer are tried first, and more only if fewer move less. If more bring
@@ -53,6 +53,9 @@ pub struct Guided {
     limited_elsewhere: u32,
     /// More connections than this have brought nothing.
     enough: Option<u32>,
+    /// The end of the [start](START), once it has begun; and whether it lasts.
+    start_ends: Option<Instant>,
+    is_start: bool,
     /// Until more, and fewer, are tried again.
     up: Rest,
     down: Rest,
@@ -64,8 +67,8 @@ pub struct Guided {
     held: Option<Found>,
     /// Of such samples. Connections of other laws than BBR are tried anew in any case.
     decline: Decline,
-    /// Those that are complete.
-    samples: u32,
+    /// No sample is complete yet.
+    is_first_sample: bool,
     /// What was found over this path before, until it is used, or this session has found something itself.
     known: Option<Experience>,
     /// What is known of it now.
@@ -78,6 +81,9 @@ const GAIN_MIN: f64 = 1.05;
 /// Fewer connections may move this little.
 const LOSS_MAX: f64 = 0.98;
 
+/// At the start, what is called for logs in at once, and none is set aside.
+const START: Duration = Duration::from_secs(10);
+
 /// Slices until connections have adapted to a change.
 const SETTLING_SLICES: u32 = 2;
 
@@ -87,10 +93,6 @@ const FIRST_SETTLING_SLICES: u32 = 1;
 /// The slices of a sample, at least; and of the first one, which ends early, because what it leads to may help much.
 const SAMPLE_SLICES: u32 = 4;
 const FIRST_SAMPLE_SLICES: u32 = 2;
-
-/// What the first samples call for still belongs to the start. A policer drops much of the first one, which looks as if
-/// the connections were too many; the second one shows what each may have.
-const START_SAMPLES: u32 = 2;
 
 /// What moves this part of what a full path has moved fills it, too; and what moves this many times as much, without
 /// filling it, shows that it was not full.
@@ -139,13 +141,15 @@ impl Guided {
             full: 0.0,
             limited_elsewhere: 0,
             enough: None,
+            start_ends: None,
+            is_start: true,
             up: Rest::NONE,
-            down: Rest::FIRST,
+            down: Rest::NONE,
             stride: 1.0,
             bbr: Rest::NONE,
             held: None,
             decline: Decline::default(),
-            samples: 0,
+            is_first_sample: true,
             known: Some(terms.experience),
             found: terms.experience,
         }
@@ -160,7 +164,7 @@ impl Tuner for Guided {
     }
 
     fn decide(&mut self, slice: &Slice) -> Option<Decision> {
-        self.down.begin(slice.end);
+        self.is_start = slice.end < *self.start_ends.get_or_insert(slice.end + START);
         if self.connections != slice.connections {
             self.connections = slice.connections;
             // Those of a trial that have to log in come one after the other.
@@ -176,7 +180,7 @@ impl Tuner for Guided {
     }
 
     fn login_pause(&self) -> Duration {
-        if self.samples <= START_SAMPLES { Duration::ZERO } else { LOGIN_PAUSE }
+        if self.is_start { Duration::ZERO } else { LOGIN_PAUSE }
     }
 
     fn experience(&self) -> Option<Experience> {
@@ -221,9 +225,9 @@ impl Guided {
             self.settling -= 1;
             return None;
         }
-        let slices = if self.samples == 0 { FIRST_SAMPLE_SLICES } else { SAMPLE_SLICES };
+        let slices = if self.is_first_sample { FIRST_SAMPLE_SLICES } else { SAMPLE_SLICES };
         let sample = self.sample.add(slice, slices)?;
-        (self.samples, self.known) = (self.samples.saturating_add(1), None);
+        (self.is_first_sample, self.known) = (false, None);
         let trial = self.trial.take();
         let judgement = trial.and_then(|trial| self.judge(&trial, &sample, slice.end));
         let is_change = |decision: &Decision| is_change(decision, sample.connections, sample.law);
@@ -439,7 +443,7 @@ impl Guided {
         let fewer = Some(fewer).filter(|fewer| *fewer < connections);
         // Only when fewer have moved less are the losses the path's.
         let more = more.filter(|_| !may_overload || fewer.is_none() || self.down.has_failed());
-        let fewer = fewer.filter(|_| self.down.is_over(slice.end));
+        let fewer = fewer.filter(|_| !self.is_start && self.down.is_over(slice.end));
         let of_more = |limit| more.map(|more| (more, Reason::EachIsLimited(limit)));
         let of_fewer = |limit| fewer.map(|fewer| (fewer, Reason::FewerMayDo(limit)));
         match advice {

@@ -2,36 +2,27 @@
 
 use pdu::{Duration, Instant};
 
-/// The pause at the beginning, and after the first trial in a row that has failed; and the longest one.
+/// The pause after the first trial in a row that has failed; and the longest one.
 const REST_MIN: Duration = Duration::from_secs(10);
 const REST_MAX: Duration = Duration::from_secs(300);
 
 /// A pause between trials in one direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
-    /// Its end; `None` before its beginning is known.
-    until: Option<Instant>,
+    until: Instant,
     pause: Duration,
 }
 
 impl Rest {
-    pub const NONE: Self = Self { until: Some(Instant::ZERO), pause: REST_MIN };
-
-    /// A pause that begins with the work.
-    pub const FIRST: Self = Self { until: None, pause: REST_MIN };
-
-    /// The work has begun.
-    pub fn begin(&mut self, now: Instant) {
-        self.until.get_or_insert(now + self.pause);
-    }
+    pub const NONE: Self = Self { until: Instant::ZERO, pause: REST_MIN };
 
     pub fn lengthen(&mut self, now: Instant) {
-        *self = Self { until: Some(now + self.pause), pause: (self.pause * 2).min(REST_MAX) };
+        *self = Self { until: now + self.pause, pause: (self.pause * 2).min(REST_MAX) };
     }
 
     /// The longest pause there is.
     pub fn longest(now: Instant) -> Self {
-        Self { until: Some(now + REST_MAX), pause: REST_MAX }
+        Self { until: now + REST_MAX, pause: REST_MAX }
     }
 
     /// The last trial in this direction has failed.
@@ -40,6 +31,6 @@ impl Rest {
     }
 
     pub fn is_over(self, now: Instant) -> bool {
-        self.until.is_some_and(|until| now >= until)
+        now >= self.until
     }
 }

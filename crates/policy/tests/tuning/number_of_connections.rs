@@ -29,7 +29,7 @@ fn the_connections_that_the_start_calls_for_log_in_at_once_and_later_ones_one_a_
 #[test]
 fn where_a_path_begins_to_lose_later_the_connections_log_in_one_a_second() {
     let mut session = guided();
-    session.work(&CLEAN, 5);
+    session.work(&CLEAN, 10);
     assert_eq!(session.connections, 16, "{:?}", session.decisions);
     session.work(&LOSSY, 4);
     assert_eq!((session.connections, session.tuner.login_pause()), (32, Duration::from_secs(1)));
