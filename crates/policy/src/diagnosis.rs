@@ -179,6 +179,7 @@ impl fmt::Display for Diagnosis {
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
         let rtt = if self.is_incoming { receive_rtt } else { rtt };
         let (rtt, rtt_min, loss) = (milliseconds(rtt), milliseconds(rtt_min), loss * 100.0);
+        let round_trip = format!("round trip {rtt:.1} ms (shortest {rtt_min:.1})");
         let of_the_time = |what, share| format!("{what} {:.0} % of the time", share * 100.0);
         let waited = |what| of_the_time(what, self.share);
         let what = match self.limit {
@@ -193,27 +194,22 @@ impl fmt::Display for Diagnosis {
                 of_the_time("the receiver's window, which was full", receive_window_share)
             }
             Limit::Losses if self.is_incoming => format!(
-                "losses on the path: {:.1} % of the segments came out of order, with a round trip of {rtt:.1} ms, at least \
-                 {rtt_min:.1}",
+                "losses on the path: {:.1} % of the segments came out of order; {round_trip}",
                 out_of_order * 100.0
             ),
-            Limit::Losses => format!(
-                "losses on the path: {loss:.2} % was sent again, with a round trip of {rtt:.1} ms, at least {rtt_min:.1}"
-            ),
+            Limit::Losses => format!("losses on the path: {loss:.2} % was sent again; {round_trip}"),
             Limit::Timeouts => format!("retransmission timeouts: {timeouts}, with {loss:.2} % sent again"),
             Limit::SlowStart => {
-                format!("slow start: the congestion windows still grew, with a round trip of {rtt:.1} ms")
+                format!("slow start: the congestion windows still grew; round trip {rtt:.1} ms")
             }
             Limit::IdleRestart => of_the_time(
                 "congestion windows that grew again after pauses (net.ipv4.tcp_slow_start_after_idle)",
                 self.share,
             ),
             Limit::CongestionWindow => {
-                format!("the congestion windows, with {loss:.2} % sent again and a round trip of {rtt:.1} ms")
+                format!("the congestion windows: {loss:.2} % was sent again; {round_trip}")
             }
-            Limit::Saturation => {
-                format!("the path, which is full: a round trip of {rtt:.1} ms, at least {rtt_min:.1}")
-            }
+            Limit::Saturation => format!("the path, which is full; {round_trip}"),
             Limit::Processor => of_the_time("the processor, which this program used", self.share),
         };
         match self.remedy {
