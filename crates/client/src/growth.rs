@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) async fn run(shared: Arc<Shared>) {
     loop {
         let changed = shared.paths_changed.listen();
-        match shared.with(|driver, _| driver.grow()) {
+        match shared.with(Driver::grow) {
             Growth::Over => return,
             Growth::None => changed.await,
             Growth::One { pause } => {

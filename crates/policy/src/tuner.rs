@@ -121,7 +121,7 @@ pub trait Tuner: Send {
     fn decide(&mut self, slice: &Slice) -> Option<Decision>;
 
     /// The shortest time between the end of one login that it asks for and the next one.
-    fn login_pause(&self) -> Duration {
+    fn login_pause(&self, _now: Instant) -> Duration {
         LOGIN_PAUSE
     }
 

@@ -369,6 +369,7 @@ impl Path {
         self.parameters = Some(established.session);
         self.tsih = Some(established.tsih);
         self.logging_out = false;
+        self.ceiling = None;
         self.connections_wanted = self.connections_wanted.min(self.session_limit());
         self.join(now, lane, opened);
     }
@@ -467,6 +468,8 @@ impl Path {
         let is_last = self.open_connections() <= 1;
         let Some(core) = self.core.as_mut().filter(|_| !is_last) else { return false };
         core.logout_lane(now, lane);
+        // It counts no more, neither as one that works nor as a spare one.
+        self.lanes.iter_mut().filter(|known| known.id == lane).for_each(|lane| lane.spare_since = None);
         // More than the session may have cannot be missed.
         self.connections_wanted = self.connections_wanted.min(self.session_limit()).saturating_sub(1).max(1);
         true

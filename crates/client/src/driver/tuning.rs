@@ -42,8 +42,9 @@ pub(crate) enum Growth {
 pub(super) struct Tuning {
     /// `None` where the number of connections is fixed.
     tuner: Option<Box<dyn Tuner>>,
-    /// The connections that are to work.
+    /// The connections that are to work, and those that were to before the last decision.
     wanted: usize,
+    wanted_before: usize,
     /// Their congestion control.
     law: Law,
     /// BBR; `None` if it is not allowed.
@@ -53,6 +54,8 @@ pub(super) struct Tuning {
     /// One of those logs in.
     is_logging_in: bool,
     slice: Option<Begun>,
+    /// The shortest round trip in the last slice; zero if that is not known.
+    rtt_min: Duration,
     /// When the slice ends, or the next one may begin; `None` while nothing is to do.
     slice_due: Option<Instant>,
     /// When the next spare connection is to be logged out.
@@ -86,18 +89,20 @@ impl Tuning {
                     experience: config.tuning.experience,
                 };
                 let tuner = (environment.tuner)(terms);
-                let wanted = tuner.connections_at_first();
+                let wanted = tuner.connections_at_first().clamp(1, TUNED_CONNECTIONS_MAX);
                 (Some(tuner), wanted as usize)
             }
         };
         Self {
             tuner,
             wanted,
+            wanted_before: wanted,
             law: Law::Configured,
             bbr: config.tuning.bbr.clone().map(Congestion::named),
             is_growing: false,
             is_logging_in: false,
             slice: None,
+            rtt_min: Duration::ZERO,
             slice_due: None,
             spare_due: None,
             decisions: Vec::new(),
@@ -137,9 +142,9 @@ impl Driver {
     }
 
     /// Whether a further connection is to be made now. It then logs in, until [`Self::grown`].
-    pub fn grow(&mut self) -> Growth {
+    pub fn grow(&mut self, now: Instant) -> Growth {
         let Some(tuner) = self.tuning.tuner.as_ref().filter(|_| !self.closing) else { return Growth::Over };
-        let pause = tuner.login_pause();
+        let pause = tuner.login_pause(now);
         let is_connecting = self.paths.iter().any(|path| path.state == PathState::Connecting);
         if is_connecting || !self.tuning.is_growing || self.working_lanes().count() >= self.tuning.wanted {
             return Growth::None;
@@ -173,21 +178,34 @@ impl Driver {
             (self.tuning.slice_due, self.tuning.spare_due) = (None, None);
             return;
         }
-        let is_over = self.tuning.due().is_some_and(|due| due <= now);
+        let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
         let may_begin = self.tuning.slice_due.is_none() && !self.operations.is_empty();
-        if !is_over && !may_begin {
+        let is_next_slice = is_due(self.tuning.slice_due) || may_begin;
+        if !is_next_slice && !is_due(self.tuning.spare_due) {
             return;
         }
-        let ended = self.tuning.slice.take().and_then(|since| self.slice(&since, now));
+        if is_next_slice {
+            self.show_slice(now);
+        }
+        self.keep_wanted_working(now);
+        self.close_spare(now);
+        if is_next_slice {
+            self.tuning.slice = self.begin_slice(now);
+            self.tuning.slice_due = Some(self.slice_end(now));
+        }
+        self.set_due(now);
+    }
+
+    /// Shows the tuner the slice that has just ended, and follows its decision.
+    fn show_slice(&mut self, now: Instant) {
+        let Some(since) = self.tuning.slice.take() else { return };
+        self.tuning.rtt_min = self.looks.seen().since(&since.seen).rtt_min();
+        let ended = self.slice(&since, now);
         if let Some((slice, tuner)) = ended.zip(self.tuning.tuner.as_mut()) {
             let decision = tuner.decide(&slice);
             self.tuning.experience = tuner.experience().unwrap_or(self.tuning.experience);
             decision.into_iter().for_each(|decision| self.follow(decision));
         }
-        self.close_spare(now);
-        self.keep_wanted_working(now);
-        self.tuning.slice = self.begin_slice(now);
-        self.set_due(now);
     }
 
     /// None begins while spare connections still carry commands: the answers to later ones wait for theirs.
@@ -206,7 +224,8 @@ impl Driver {
 
     /// The end of a slice that begins now.
     fn slice_end(&self, now: Instant) -> Instant {
-        now + Slice::length_on(self.looks.seen().rtt_min())
+        let known = Some(self.tuning.rtt_min).filter(|rtt| !rtt.is_zero());
+        now + Slice::length_on(known.unwrap_or_else(|| self.looks.seen().rtt_min()))
     }
 
     /// What has happened since; `None` if connections have come or gone or one logs in, or if that is too short.
@@ -242,6 +261,7 @@ impl Driver {
 
     fn follow(&mut self, decision: Decision) {
         tracing::info!(%decision, "tuning");
+        self.tuning.wanted_before = self.tuning.wanted;
         self.tuning.wanted = decision.connections.clamp(1, TUNED_CONNECTIONS_MAX) as usize;
         self.tuning.law = if self.tuning.bbr.is_some() { decision.law } else { Law::Configured };
         self.tuning.is_growing = decision.connections > decision.connections_before;
@@ -268,8 +288,9 @@ impl Driver {
         if let Err(error) = self.give_law() {
             tracing::info!(%error, "no connection uses BBR: one refuses it");
             (self.tuning.bbr, self.tuning.law) = (None, Law::Configured);
-            // Those that took BBR can go back to what they had.
+            // Those that took BBR can go back to what they had, and those that made way for them work again.
             let _ = self.give_law();
+            self.tuning.wanted = self.tuning.wanted_before;
         }
     }
 
@@ -353,13 +374,11 @@ impl Driver {
         self.paths.iter().filter(works).find(leads_there).map(|path| path.id)
     }
 
-    /// Sets the end of the slice. Where nothing is to do, there is none.
+    /// Where nothing is to do, there is no slice.
     fn set_due(&mut self, now: Instant) {
-        let is_idle = self.operations.is_empty();
-        if is_idle {
-            self.tuning.slice = None;
+        if self.operations.is_empty() {
+            (self.tuning.slice, self.tuning.slice_due) = (None, None);
         }
-        self.tuning.slice_due = (!is_idle).then(|| self.slice_end(now));
         // What cannot be logged out when it is due is looked at again.
         let again = now + SPARE_LOOK;
         let spare = self.paths.iter().filter_map(Path::spare_until);
@@ -370,7 +389,7 @@ impl Driver {
 impl Path {
     /// Spare connections that are lost are not replaced, nor made again in the next session.
     pub(super) fn want_no_spare(&mut self, is_lost: impl Fn(&Lane) -> bool) {
-        let lost = self.spare_lanes().filter(|lane| is_lost(lane)).count();
+        let lost = self.lanes.iter().filter(|lane| lane.is_spare() && is_lost(lane)).count();
         self.connections_wanted = self.connections_wanted.saturating_sub(lost).max(1);
     }
 

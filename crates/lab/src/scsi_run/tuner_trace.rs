@@ -1,7 +1,7 @@
 //! What a run's tuner is shown, so that another can be shown the same.
 
 use crate::monotonic_ns;
-use pdu::Duration;
+use pdu::{Duration, Instant};
 use policy::Tuner;
 use policy::tuner::{Decision, Experience, Slice, Terms, TunerChoice};
 use serde::{Deserialize, Serialize};
@@ -56,8 +56,8 @@ impl Tuner for Traced {
         self.tuner.decide(slice)
     }
 
-    fn login_pause(&self) -> Duration {
-        self.tuner.login_pause()
+    fn login_pause(&self, now: Instant) -> Duration {
+        self.tuner.login_pause(now)
     }
 
     fn experience(&self) -> Option<Experience> {

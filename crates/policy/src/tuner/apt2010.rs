@@ -1,7 +1,7 @@
 //! The tuner of iSCSI-APT (paper 003), for comparison.
 
 use super::{Decision, Reason, Slice, Terms, Tuner};
-use pdu::Duration;
+use pdu::{Duration, Instant};
 
 /// Doubles the number of connections until they move less, and then searches the maximum between by golden sections. It
 /// knows nothing but the rate of each chunk of time, and does not search again.
@@ -102,7 +102,7 @@ impl Tuner for Apt2010 {
     }
 
     /// The paper knows no bound.
-    fn login_pause(&self) -> Duration {
+    fn login_pause(&self, _now: Instant) -> Duration {
         Duration::ZERO
     }
 }

@@ -28,7 +28,7 @@ use pdu::{Duration, Instant};
 ///
 /// Connections are set aside a few at a time, because their congestion windows go with them: at most as many as the queue
 /// on the path makes up for until the others have grown. So those that have brought nothing, too, are given up a few at a
-/// time. None is set aside at the start, and so nothing is lost by short work.
+/// time. The number is not reduced at the start, and so nothing is lost by short work.
 ///
 /// Where more than a twentieth is lost, the connections themselves may be the cause: a thin path does not hold the few
 /// segments that each of many has under way. Then fewer are tried first, and more only if fewer move less. If more bring
@@ -53,9 +53,8 @@ pub struct Guided {
     limited_elsewhere: u32,
     /// More connections than this have brought nothing.
     enough: Option<u32>,
-    /// The end of the [start](START), once it has begun; and whether it lasts.
+    /// The end of the [start](START), once that has begun.
     start_ends: Option<Instant>,
-    is_start: bool,
     /// Until more, and fewer, are tried again.
     up: Rest,
     down: Rest,
@@ -63,7 +62,9 @@ pub struct Guided {
     stride: f64,
     /// Until BBR is tried again.
     bbr: Rest,
-    /// What the last sample that needed no way back has shown.
+    /// The last sample is of data from the target.
+    is_incoming: bool,
+    /// What the last sample that needed no way back has shown; not those of a slow target.
     held: Option<Found>,
     /// Of such samples. Connections of other laws than BBR are tried anew in any case.
     decline: Decline,
@@ -81,7 +82,7 @@ const GAIN_MIN: f64 = 1.05;
 /// Fewer connections may move this little.
 const LOSS_MAX: f64 = 0.98;
 
-/// At the start, what is called for logs in at once, and none is set aside.
+/// At the start, what is called for logs in at once, and the number is not reduced.
 const START: Duration = Duration::from_secs(10);
 
 /// Slices until connections have adapted to a change.
@@ -111,9 +112,9 @@ const GROWTH: u32 = 2;
 /// The fewest connections. With two, a session that recovers connections survives the loss of one without a pause.
 const CONNECTIONS_MIN: u32 = 2;
 
-/// A trial is not judged if it takes longer from its last connection until it has been measured: too much may have
-/// changed.
-const TRIAL_MAX: Duration = Duration::from_secs(60);
+/// A trial that takes longer from its last connection until it has been measured is judged only where the verdict is
+/// plain: too much may have changed. Those that it has set aside have not been logged out by then.
+const TRIAL_MAX: Duration = Duration::from_secs(45);
 
 /// Another number of connections, on probation.
 #[derive(Clone, Copy, Debug)]
@@ -142,11 +143,11 @@ impl Guided {
             limited_elsewhere: 0,
             enough: None,
             start_ends: None,
-            is_start: true,
             up: Rest::NONE,
             down: Rest::NONE,
             stride: 1.0,
             bbr: Rest::NONE,
+            is_incoming: false,
             held: None,
             decline: Decline::default(),
             is_first_sample: true,
@@ -164,13 +165,14 @@ impl Tuner for Guided {
     }
 
     fn decide(&mut self, slice: &Slice) -> Option<Decision> {
-        self.is_start = slice.end < *self.start_ends.get_or_insert(slice.end + START);
+        self.start_ends.get_or_insert(slice.end + START);
         if self.connections != slice.connections {
             self.connections = slice.connections;
             // Those of a trial that have to log in come one after the other.
             self.trial.iter_mut().for_each(|trial| trial.began = slice.end);
         }
-        let decision = self.as_before(slice).or_else(|| self.grow_no_more(slice));
+        let decision = self.give_up(slice).or_else(|| self.as_before(slice));
+        let decision = decision.or_else(|| self.grow_no_more(slice));
         let decision = decision.or_else(|| self.after_sample(slice));
         let is_change = |decision: &Decision| is_change(decision, slice.connections, slice.law);
         if decision.as_ref().is_some_and(is_change) {
@@ -179,8 +181,8 @@ impl Tuner for Guided {
         decision
     }
 
-    fn login_pause(&self) -> Duration {
-        if self.is_start { Duration::ZERO } else { LOGIN_PAUSE }
+    fn login_pause(&self, now: Instant) -> Duration {
+        if self.is_start(now) { Duration::ZERO } else { LOGIN_PAUSE }
     }
 
     fn experience(&self) -> Option<Experience> {
@@ -189,6 +191,10 @@ impl Tuner for Guided {
 }
 
 impl Guided {
+    fn is_start(&self, now: Instant) -> bool {
+        self.start_ends.is_none_or(|end| now < end)
+    }
+
     /// The first connections, before anything is known.
     fn first(&self) -> u32 {
         if self.terms.as_flows < AS_FLOWS { self.terms.as_flows } else { FIRST_CONNECTIONS }
@@ -198,6 +204,20 @@ impl Guided {
     fn flows_max(&self, sample: &Sample) -> u32 {
         let is_shared = self.terms.is_shared && !sample.is_incoming;
         if is_shared { self.terms.connections_max } else { self.terms.as_flows }
+    }
+
+    /// Ends a trial of which no sample has said anything for long.
+    fn give_up(&mut self, slice: &Slice) -> Option<Decision> {
+        let Trial { before, connections, law, .. } =
+            self.trial.take_if(|trial| slice.end > trial.began + TRIAL_MAX * 2)?;
+        let rest = match connections > before.connections {
+            _ if law != before.law => &mut self.bbr,
+            true => &mut self.up,
+            false => &mut self.down,
+        };
+        rest.postpone(slice.end);
+        let known = (before.connections, before.law);
+        Some(decision(slice.end, &Sample::of_slice(slice), known, Reason::TooLate))
     }
 
     /// Ends a trial whose connections are still being made, if something else has become the limit.
@@ -262,7 +282,7 @@ impl Guided {
             _ if self.enough.is_some() => return,
             _ => *sample,
         };
-        if better.advice.is_some() {
+        if matches!(better.advice, Some(Advice::More(_) | Advice::Fewer(_))) {
             self.found.keep(better.is_incoming, better.found());
         }
     }
@@ -296,7 +316,7 @@ impl Guided {
         let is_plain = if is_of_more { ratio >= GAIN_MIN } else { is_full_of_others };
         if is_late && !is_plain {
             let rest = if is_of_more { &mut self.up } else { &mut self.down };
-            rest.lengthen(now);
+            rest.postpone(now);
             return Some(decision(now, sample, (before, sample.law), Reason::TooLate));
         }
         let (connections, reason) = match (sample.connections > before, ratio) {
@@ -363,13 +383,10 @@ impl Guided {
     /// Another number of connections to try, if the slices of a sample agree that one may be better.
     fn try_another(&mut self, sample: &Sample, slice: &Slice) -> Option<Decision> {
         let advice = sample.advice?;
-        let last = self.held.replace(sample.found());
-        let sudden = last.filter(|last| sample.is_like(last) && sample.shows_another_path_than(last));
-        let slow = self.decline.seen_in(sample).filter(|_| sample.law == Law::Bbr);
-        if let Some(held) = sudden.or(slow) {
+        if let Some(held) = self.seen_on_another_path(sample) {
             self.begin_again();
             if sample.law == Law::Bbr {
-                let again = (self.connections_at_first(), Law::Configured);
+                let again = (self.connections_at_first().min(slice.connections_max), Law::Configured);
                 return Some(decision(slice.end, sample, again, Reason::PathChanged(sample.ratio_to(&held))));
             }
         }
@@ -388,6 +405,22 @@ impl Guided {
         };
         self.trial = Some(Trial { before: *sample, connections, law, began: slice.end });
         Some(decision(slice.end, sample, (connections, law), reason))
+    }
+
+    /// What was moved before, if that is so much more or less that the path must have changed. What a slow target does
+    /// says nothing of the path, and what is written nothing of what is read.
+    fn seen_on_another_path(&mut self, sample: &Sample) -> Option<Found> {
+        if core::mem::replace(&mut self.is_incoming, sample.is_incoming) != sample.is_incoming {
+            (self.held, self.decline) = (None, Decline::default());
+            (self.full, self.enough) = (0.0, None);
+        }
+        if matches!(sample.advice, Some(Advice::Relieve(_))) {
+            return None;
+        }
+        let last = self.held.replace(sample.found());
+        let sudden = last.filter(|last| sample.is_like(last) && sample.shows_another_path_than(last));
+        let slow = self.decline.seen_in(sample).filter(|_| sample.law == Law::Bbr);
+        sudden.or(slow)
     }
 
     /// Whether the path was full when it carried as much.
@@ -442,8 +475,8 @@ impl Guided {
             connections.saturating_sub(sample.aside_at_once(advice, self.stride, flows_max)).max(least);
         let fewer = Some(fewer).filter(|fewer| *fewer < connections);
         // Only when fewer have moved less are the losses the path's.
-        let more = more.filter(|_| !may_overload || fewer.is_none() || self.down.has_failed());
-        let fewer = fewer.filter(|_| !self.is_start && self.down.is_over(slice.end));
+        let more = more.filter(|_| !may_overload || fewer.is_none() || self.down.has_failed);
+        let fewer = fewer.filter(|_| !self.is_start(slice.end) && self.down.is_over(slice.end));
         let of_more = |limit| more.map(|more| (more, Reason::EachIsLimited(limit)));
         let of_fewer = |limit| fewer.map(|fewer| (fewer, Reason::FewerMayDo(limit)));
         match advice {

@@ -59,6 +59,33 @@ fn when_the_path_under_bbr_changes_the_search_begins_again() {
 }
 
 #[test]
+fn a_slow_disk_is_not_taken_for_another_path() {
+    let mut session = with_bbr();
+    let slow = Path { of_bbr: 7e6, limit: Limit::Target, full: Limit::Target, ..LOSSY };
+    session.work(&LOSSY, 30).work(&slow, 30).work(&LOSSY, 30);
+    assert_eq!((session.connections, session.law), (2, Law::Bbr), "{:?}", session.decisions);
+}
+
+#[test]
+fn what_is_read_does_not_show_another_path_than_what_is_written() {
+    let mut session = with_bbr();
+    session.work(&LOSSY, 30);
+    session.is_incoming = true;
+    session.work(&Path { of_bbr: 7e6, ..LOSSY }, 30);
+    assert_eq!((session.connections, session.law), (2, Law::Bbr), "{:?}", session.decisions);
+}
+
+#[test]
+fn a_trial_of_bbr_that_nothing_is_said_of_is_given_up() {
+    let mut session = with_bbr();
+    session.work(&LOSSY, 3);
+    assert_eq!(session.law, Law::Bbr, "{:?}", session.decisions);
+    session.work(&Path { limit: Limit::Depth, ..LOSSY }, 100);
+    let last = session.decisions.last().unwrap();
+    assert_eq!((last.reason.name(), last.connections, last.law), ("too_late", 16, Law::Configured));
+}
+
+#[test]
 fn when_the_path_under_bbr_declines_little_by_little_the_search_begins_again() {
     let mut session = with_bbr();
     session.work(&LOSSY, 30);

@@ -85,6 +85,6 @@ fn connections_that_brought_nothing_are_not_begun_with_again() {
 fn a_session_that_finds_nothing_keeps_what_was_found_before() {
     let experience = found(guided(), &LOSSY);
     let mut session = later(experience);
-    session.work(&Path { limit: Limit::Target, full: Limit::Target, ..LOSSY }, 60);
+    session.work(&Path { of_each: 1e5, limit: Limit::Target, full: Limit::Target, ..LOSSY }, 60);
     assert_eq!(session.tuner.experience(), Some(experience));
 }

@@ -21,9 +21,9 @@ fn under_losses_the_guided_tuner_adds_connections_until_they_fill_the_path() {
 fn the_connections_that_the_start_calls_for_log_in_at_once_and_later_ones_one_a_second() {
     let mut session = guided();
     session.work(&LOSSY, 3);
-    assert_eq!((session.connections, session.tuner.login_pause()), (32, Duration::ZERO));
+    assert_eq!((session.connections, session.tuner.login_pause(session.now)), (32, Duration::ZERO));
     session.work(&LOSSY, 9);
-    assert_eq!(session.tuner.login_pause(), Duration::from_secs(1));
+    assert_eq!(session.tuner.login_pause(session.now), Duration::from_secs(1));
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn where_a_path_begins_to_lose_later_the_connections_log_in_one_a_second() {
     session.work(&CLEAN, 10);
     assert_eq!(session.connections, 16, "{:?}", session.decisions);
     session.work(&LOSSY, 4);
-    assert_eq!((session.connections, session.tuner.login_pause()), (32, Duration::from_secs(1)));
+    assert_eq!((session.connections, session.tuner.login_pause(session.now)), (32, Duration::from_secs(1)));
 }
 
 #[test]
@@ -332,4 +332,16 @@ fn what_is_read_is_not_compared_with_what_was_written() {
     session.work(&CLEAN, 4);
     let last = session.decisions.last().unwrap();
     assert_eq!((last.reason.name(), last.connections), ("too_late", 16), "{:?}", session.decisions);
+}
+
+#[test]
+fn a_trial_that_came_too_late_says_nothing_of_whether_fewer_move_less() {
+    let mut session = Session { loss: 0.08, ..guided() };
+    session.work(&LOSSY, 13);
+    let tried = session.decisions.last().unwrap();
+    assert!(tried.connections < 16, "{:?}", session.decisions);
+    session.now += Duration::from_secs(60);
+    session.work(&LOSSY, 15);
+    let last: Vec<_> = session.decisions[1..].iter().map(|decision| decision.reason.name()).collect();
+    assert_eq!(last, ["too_late", "fewer_may_do"], "{:?}", session.decisions);
 }
