@@ -400,7 +400,8 @@ impl Path {
             spare_since: None,
         });
         self.fill_vacancy(cid);
-        self.connections_wanted = self.connections_wanted.max(self.connections());
+        // Those that are being logged out were subtracted.
+        self.connections_wanted = self.connections_wanted.max(self.open_connections());
     }
 
     /// Whether its proof for this unit has ended, in whatever way, or is to be repeated.
