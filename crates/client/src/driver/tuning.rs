@@ -190,8 +190,9 @@ impl Driver {
         self.keep_wanted_working(now);
         self.close_spare(now);
         if is_next_slice {
-            self.tuning.slice = self.begin_slice(now);
-            self.tuning.slice_due = Some(self.slice_end(now));
+            let until = self.slice_end(now);
+            self.tuning.slice = self.begin_slice(now, until);
+            self.tuning.slice_due = Some(until);
         }
         self.set_due(now);
     }
@@ -209,12 +210,12 @@ impl Driver {
     }
 
     /// None begins while spare connections still carry commands: the answers to later ones wait for theirs.
-    fn begin_slice(&self, now: Instant) -> Option<Begun> {
+    fn begin_slice(&self, now: Instant, until: Instant) -> Option<Begun> {
         let seen = self.looks.seen();
         let are_spare_idle = !self.paths.iter().any(Path::has_busy_spare_lanes);
         are_spare_idle.then_some(Begun {
             at: now,
-            until: self.slice_end(now),
+            until,
             connections: self.working_lanes().count(),
             lanes_made: self.next_lane,
             answered_bytes: self.answered_bytes,

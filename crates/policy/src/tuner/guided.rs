@@ -208,16 +208,21 @@ impl Guided {
 
     /// Ends a trial of which no sample has said anything for long.
     fn give_up(&mut self, slice: &Slice) -> Option<Decision> {
-        let Trial { before, connections, law, .. } =
-            self.trial.take_if(|trial| slice.end > trial.began + TRIAL_MAX * 2)?;
-        let rest = match connections > before.connections {
-            _ if law != before.law => &mut self.bbr,
-            true => &mut self.up,
-            false => &mut self.down,
-        };
-        rest.postpone(slice.end);
-        let known = (before.connections, before.law);
+        let trial = self.trial.take_if(|trial| slice.end > trial.began + TRIAL_MAX * 2)?;
+        self.rest_before(&trial).postpone(slice.end);
+        let known = (trial.before.connections, trial.before.law);
         Some(decision(slice.end, &Sample::of_slice(slice), known, Reason::TooLate))
+    }
+
+    /// The pause before another trial like this one.
+    fn rest_before(&mut self, trial: &Trial) -> &mut Rest {
+        if trial.law != trial.before.law {
+            &mut self.bbr
+        } else if trial.connections > trial.before.connections {
+            &mut self.up
+        } else {
+            &mut self.down
+        }
     }
 
     /// Ends a trial whose connections are still being made, if something else has become the limit.
@@ -282,7 +287,7 @@ impl Guided {
             _ if self.enough.is_some() => return,
             _ => *sample,
         };
-        if matches!(better.advice, Some(Advice::More(_) | Advice::Fewer(_))) {
+        if better.is_of_path() {
             self.found.keep(better.is_incoming, better.found());
         }
     }
@@ -315,8 +320,7 @@ impl Guided {
         let is_full_of_others = sample.is_full() && before > self.flows_max(sample);
         let is_plain = if is_of_more { ratio >= GAIN_MIN } else { is_full_of_others };
         if is_late && !is_plain {
-            let rest = if is_of_more { &mut self.up } else { &mut self.down };
-            rest.postpone(now);
+            self.rest_before(trial).postpone(now);
             return Some(decision(now, sample, (before, sample.law), Reason::TooLate));
         }
         let (connections, reason) = match (sample.connections > before, ratio) {
@@ -414,7 +418,7 @@ impl Guided {
             (self.held, self.decline) = (None, Decline::default());
             (self.full, self.enough) = (0.0, None);
         }
-        if matches!(sample.advice, Some(Advice::Relieve(_))) {
+        if !sample.is_of_path() {
             return None;
         }
         let last = self.held.replace(sample.found());

@@ -155,6 +155,11 @@ impl Sample {
         matches!(self.advice, Some(Advice::Fewer(_)))
     }
 
+    /// Its slices agree that the path or its connections limit, not the target.
+    pub fn is_of_path(&self) -> bool {
+        matches!(self.advice, Some(Advice::More(_) | Advice::Fewer(_)))
+    }
+
     pub fn loses_much(&self) -> bool {
         self.loss() > MUCH_LOSS
     }
