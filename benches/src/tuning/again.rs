@@ -22,7 +22,7 @@ impl<'a> Again<'a> {
     pub fn of(folder: &Folder, record: &'a RunRecord) -> anyhow::Result<Option<Self>> {
         let (Some(session), Some(terms)) = (&record.session, terms_of(record)?) else { return Ok(None) };
         let samples = folder.samples(record)?;
-        let slices: Vec<SliceSample> = samples.iter().filter_map(slice_of).collect();
+        let slices: Vec<SliceSample> = slices_of(&samples).collect();
         Ok(terms.tuner.filter(|_| !slices.is_empty()).map(|tuner| {
             let mut tuner = tuner.0.begin(Terms { as_flows: terms.as_flows, ..Terms::default() });
             let decisions = slices.iter().filter_map(|sample| tuner.decide(&sample.slice));
@@ -72,9 +72,10 @@ fn terms_of(record: &RunRecord) -> anyhow::Result<Option<SessionTerms>> {
     terms.map(|terms| terms.clone().try_into().context("the terms of a session")).transpose()
 }
 
-fn slice_of(sample: &Sample) -> Option<SliceSample> {
-    match sample {
+/// What a run's tuner was shown.
+pub fn slices_of(samples: &[Sample]) -> impl Iterator<Item = SliceSample> {
+    samples.iter().filter_map(|sample| match sample {
         Sample::Slice(slice) => Some(**slice),
         _ => None,
-    }
+    })
 }

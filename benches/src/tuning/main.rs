@@ -5,6 +5,7 @@
 
 mod again;
 mod curve;
+mod over_time;
 mod score;
 
 use again::Again;
@@ -28,8 +29,11 @@ struct Options {
     /// The times at which the paths change, and the end, in seconds: each part is scored by itself.
     #[arg(long, value_name = "SECONDS", value_delimiter = ',')]
     changes: Vec<f64>,
+    /// Instead of scores, say what runs with a tuner moved at these times, in seconds, and over how many connections.
+    #[arg(long, value_name = "SECONDS", value_delimiter = ',', conflicts_with_all = ["changes", "summary"])]
+    over_time: Vec<f64>,
     /// Instead of scores, say what the tuner that is here now decides over the same slices of time.
-    #[arg(long, conflicts_with_all = ["changes", "summary"])]
+    #[arg(long, conflicts_with_all = ["changes", "over_time", "summary"])]
     again: bool,
     /// A file for the same numbers, in JSON.
     #[arg(long)]
@@ -68,6 +72,10 @@ fn main() -> anyhow::Result<()> {
         options.results.iter().map(|folder| Folder::open(folder)).collect::<Result<_, _>>()?;
     if options.again {
         return decide_again(&folders);
+    }
+    if !options.over_time.is_empty() {
+        print!("{}", over_time::table(&folders, &options.over_time)?);
+        return Ok(());
     }
     let series = folders.iter().map(|folder| Ok(Summary::of(folder)?.series));
     let scores = Scores {

@@ -7,8 +7,8 @@ use clap::Args;
 use congestion::InvalidChoice;
 use framing::{Congestion, Threads};
 use initiator::{
-    Algorithms, Config, Connections, Credentials, Experience, Lun, Portal, Report, SplitLanes, Target,
-    Tuning, Url,
+    Algorithms, Config, Connections, Credentials, Experience, Lun, Policies, Pool, Portal, Report,
+    SplitLanes, Target, Tuning, Url,
 };
 use lab::DecisionRecord;
 use serde::Serialize;
@@ -189,7 +189,8 @@ impl Connecting {
         if portals == Portals::Given {
             config.portals.clone_from(&self.portals);
         }
-        let target = initiator::begin(url, config).await.with_context(|| format!("cannot open {url}"))?;
+        let target = initiator::begin(url, config, Policies::of_pool(connected.pool.clone())).await;
+        let target = target.with_context(|| format!("cannot open {url}"))?;
         connected.add(&target, path);
         self.warn_if_whole(url, &target);
         let lun = target.lun(url.lun).await.with_context(|| format!("cannot open {url}"))?;
@@ -260,7 +261,11 @@ pub(crate) const GOODBYE: Duration = Duration::from_secs(5);
 /// The targets that a command has connected to. However it ends, it logs out: a target may keep a session that was not
 /// logged out, and all that it holds, for a minute.
 #[derive(Debug, Default)]
-pub(crate) struct Connected(Mutex<Vec<(Target, Option<KnownPath>)>>);
+pub(crate) struct Connected {
+    targets: Mutex<Vec<(Target, Option<KnownPath>)>>,
+    /// Their connections are tuned together.
+    pool: Pool,
+}
 
 impl Connected {
     fn add(&self, target: &Target, path: Option<KnownPath>) {
@@ -281,7 +286,7 @@ impl Connected {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(Target, Option<KnownPath>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.targets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

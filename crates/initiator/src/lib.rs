@@ -37,7 +37,7 @@ pub use client::{
 };
 pub use credentials::{CredentialsError, credentials_from_environment, credentials_from_file};
 
-pub use policy::tuner::{Decision, Experience, Found, Law, Slice, Terms};
+pub use policy::tuner::{Decision, Experience, Found, Law, Pool, Slice, Terms};
 pub use policy::{PlacementPolicy, Tuner, TunerChoice};
 
 use client::Environment;
@@ -62,15 +62,15 @@ pub async fn connect(url: &Url, config: Config) -> Result<Target, Error> {
 }
 
 /// As [`connect`], but returns with the first connection. The others log in meanwhile: [`Target::complete`] waits for
-/// them.
+/// them. `policies` decide over the connections.
 ///
 /// # Errors
 /// As [`connect`].
 ///
 /// # Panics
 /// Outside of a tokio runtime.
-pub async fn begin(url: &Url, config: Config) -> Result<Target, Error> {
-    let (environment, config) = complete(of_url(url, config)?, None, Policies::default());
+pub async fn begin(url: &Url, config: Config, policies: Policies) -> Result<Target, Error> {
+    let (environment, config) = complete(of_url(url, config)?, None, policies);
     Target::begin(environment, &url.target_name, &url.portal, config).await
 }
 
@@ -87,6 +87,16 @@ impl Default for Policies {
     fn default() -> Self {
         let tuner = Arc::new(|terms| TunerChoice::default().begin(terms));
         Self { placement: PlacementPolicy::default(), tuner }
+    }
+}
+
+impl Policies {
+    /// Those of a target whose connections are of the same pool as those of others.
+    #[must_use]
+    pub fn of_pool(pool: Pool) -> Self {
+        let begin =
+            move |terms| -> Box<dyn Tuner> { Box::new(pool.join(TunerChoice::default().begin(terms))) };
+        Self { tuner: Arc::new(begin), ..Self::default() }
     }
 }
 

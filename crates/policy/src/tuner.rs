@@ -9,6 +9,7 @@ mod choice;
 mod decline;
 mod experience;
 mod guided;
+mod pool;
 mod rest;
 mod sample;
 
@@ -16,6 +17,7 @@ pub use apt2010::Apt2010;
 pub use choice::{TunerChoice, UnknownTuner};
 pub use experience::{Experience, Found};
 pub use guided::Guided;
+pub use pool::{Pool, Pooled};
 
 use crate::diagnosis::{Diagnosis, Limit};
 use core::fmt;

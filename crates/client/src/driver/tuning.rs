@@ -89,8 +89,8 @@ impl Tuning {
                     experience: config.tuning.experience,
                 };
                 let tuner = (environment.tuner)(terms);
-                let wanted = tuner.connections_at_first().clamp(1, TUNED_CONNECTIONS_MAX);
-                (Some(tuner), wanted as usize)
+                let wanted = allowed(tuner.connections_at_first());
+                (Some(tuner), wanted)
             }
         };
         Self {
@@ -200,8 +200,9 @@ impl Driver {
     /// Shows the tuner the slice that has just ended, and follows its decision.
     fn show_slice(&mut self, now: Instant) {
         let Some(since) = self.tuning.slice.take() else { return };
-        self.tuning.rtt_min = self.looks.seen().since(&since.seen).rtt_min();
-        let ended = self.slice(&since, now);
+        let seen = self.looks.seen().since(&since.seen);
+        self.tuning.rtt_min = seen.rtt_min();
+        let ended = self.slice(&since, &seen, now);
         if let Some((slice, tuner)) = ended.zip(self.tuning.tuner.as_mut()) {
             let decision = tuner.decide(&slice);
             self.tuning.experience = tuner.experience().unwrap_or(self.tuning.experience);
@@ -229,12 +230,11 @@ impl Driver {
         now + Slice::length_on(known.unwrap_or_else(|| self.looks.seen().rtt_min()))
     }
 
-    /// What has happened since; `None` if connections have come or gone or one logs in, or if that is too short.
-    fn slice(&self, since: &Begun, now: Instant) -> Option<Slice> {
+    /// What was seen since; `None` if connections have come or gone or one logs in, or if that is too short.
+    fn slice(&self, since: &Begun, seen: &Seen, now: Instant) -> Option<Slice> {
         let connections = self.working_lanes().count();
         let are_the_same = (since.connections, since.lanes_made) == (connections, self.next_lane);
         (are_the_same && !self.tuning.is_logging_in && now >= since.until).then(|| {
-            let seen = self.looks.seen().since(&since.seen);
             // Answers come late: the first ones when all that is under way has been moved.
             let answered =
                 (self.answered_bytes - since.answered_bytes, now.saturating_duration_since(since.at));
@@ -263,7 +263,7 @@ impl Driver {
     fn follow(&mut self, decision: Decision) {
         tracing::info!(%decision, "tuning");
         self.tuning.wanted_before = self.tuning.wanted;
-        self.tuning.wanted = decision.connections.clamp(1, TUNED_CONNECTIONS_MAX) as usize;
+        self.tuning.wanted = allowed(decision.connections);
         self.tuning.law = if self.tuning.bbr.is_some() { decision.law } else { Law::Configured };
         self.tuning.is_growing = decision.connections > decision.connections_before;
         self.paths_changed = true;
@@ -443,6 +443,11 @@ impl Path {
 /// The order in which connections are set aside.
 fn rank(lane: &Lane) -> (u64, LaneId) {
     (lane.measurement.last().map_or(0, |path| path.congestion_window_bytes), lane.id)
+}
+
+/// The connections that a tuner gets when it asks for so many.
+fn allowed(connections: u32) -> usize {
+    connections.clamp(1, TUNED_CONNECTIONS_MAX) as usize
 }
 
 /// A number of connections.

@@ -1,7 +1,7 @@
 //! One session of many connections carries a disk's I/O.
 
 use crate::world::{World, config, connect, expect_pattern, mute_relay, pattern, stingy_relay, url};
-use ropewalk_initiator::{Error, TargetError, UsageError};
+use ropewalk_initiator::{Error, Policies, TargetError, UsageError};
 use std::time::Duration;
 
 const PIECE: usize = 256 << 10;
@@ -60,7 +60,7 @@ async fn connections_come_and_go_while_commands_are_under_way() {
 #[tokio::test]
 async fn a_disk_is_used_while_further_connections_log_in() {
     let world = World::new().await;
-    let session = ropewalk_initiator::begin(&world.url(), config(4)).await.unwrap();
+    let session = ropewalk_initiator::begin(&world.url(), config(4), Policies::default()).await.unwrap();
     let lun = session.lun(0).await.unwrap();
     lun.write(0, pattern(&lun, 0, PIECE, 1), false).await.unwrap();
     session.complete().await;
@@ -74,7 +74,7 @@ async fn a_disk_is_used_while_further_connections_log_in() {
 async fn a_session_that_is_closed_while_further_connections_log_in_ends_in_order() {
     let world = World::serving("ram:64MiB", |config| config.negotiation.max_connections = 2).await;
     for _ in 0..20 {
-        let session = ropewalk_initiator::begin(&world.url(), config(6)).await.unwrap();
+        let session = ropewalk_initiator::begin(&world.url(), config(6), Policies::default()).await.unwrap();
         session.close().await.unwrap();
     }
 }
@@ -85,7 +85,7 @@ async fn a_session_is_closed_although_logins_of_further_connections_hang() {
     let relay = mute_relay(world.address()).await;
     let mut config = config(4);
     config.login_timeout = Duration::from_secs(3600);
-    let session = ropewalk_initiator::begin(&url(relay), config).await.unwrap();
+    let session = ropewalk_initiator::begin(&url(relay), config, Policies::default()).await.unwrap();
     let lun = session.lun(0).await.unwrap();
     lun.write(0, pattern(&lun, 0, PIECE, 1), false).await.unwrap();
     session.close().await.unwrap();

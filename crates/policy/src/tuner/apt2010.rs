@@ -42,9 +42,9 @@ struct Point {
     bytes_per_second: f64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 enum State {
-    /// The number doubles; the last two.
+    /// The number doubles; the last two, as far as there are any.
     Doubling {
         before: Option<Point>,
         last: Option<Point>,
@@ -55,8 +55,6 @@ enum State {
         best: Point,
         right: u32,
     },
-    #[default]
-    Beginning,
     Ended,
 }
 
@@ -67,7 +65,7 @@ impl Apt2010 {
         Self {
             connections_max: terms.connections_max.max(1),
             chunk: Chunk::default(),
-            state: State::default(),
+            state: State::Doubling { before: None, last: None },
         }
     }
 }
@@ -81,7 +79,6 @@ impl Tuner for Apt2010 {
         let point = self.chunk.add(slice)?;
         let ceiling = slice.connections_max.min(self.connections_max);
         let (state, connections, reason) = match self.state {
-            State::Beginning => double(None, None, point, ceiling),
             State::Doubling { before, last } => double(before, last, point, ceiling),
             // A connection that broke is no point of the search.
             State::Searching { left, right, .. } if !(left..=right).contains(&point.connections) => {

@@ -225,14 +225,9 @@ impl Guided {
         }
     }
 
-    /// Ends a trial whose connections are still being made, if something else has become the limit.
+    /// Ends a trial of more connections if something else has become the limit.
     fn grow_no_more(&mut self, slice: &Slice) -> Option<Decision> {
-        let is_growing = self
-            .trial
-            .is_some_and(|trial| (trial.before.connections..trial.connections).contains(&slice.connections));
-        let elsewhere = slice.diagnosis.as_ref().map(|diagnosis| diagnosis.limit);
-        let elsewhere = elsewhere.filter(|limit| is_growing && limit.beyond_connections().is_some());
-        let Some(limit) = elsewhere else {
+        let Some(limit) = self.trial.and_then(|trial| limit_elsewhere(&trial, slice)) else {
             self.limited_elsewhere = 0;
             return None;
         };
@@ -488,6 +483,18 @@ impl Guided {
             Advice::More(limit) => of_more(limit).or(of_fewer(limit)),
         }
     }
+}
+
+/// What limits instead of the connections, more of which are on trial: while they are being made; or when they are there,
+/// move more, and no sample would show it, because slices that something else limits are passed over.
+fn limit_elsewhere(trial: &Trial, slice: &Slice) -> Option<Limit> {
+    let diagnosis = slice.diagnosis.as_ref()?;
+    let before = &trial.before;
+    let are_being_made = (before.connections..trial.connections).contains(&slice.connections);
+    let are_there = trial.connections > before.connections && slice.connections == trial.connections;
+    let move_more = Sample::of_slice(slice).ratio_to(&before.found()) >= GAIN_MIN;
+    let is_end = are_being_made || are_there && move_more && Advice::of(diagnosis).is_none();
+    Some(diagnosis.limit).filter(|limit| is_end && limit.beyond_connections().is_some())
 }
 
 /// Whether connections that stay have taken up some of what those set aside have left.

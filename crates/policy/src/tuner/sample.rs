@@ -97,11 +97,11 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// The beginning of one.
+    /// The beginning of one, even if the slice says nothing of the number of connections.
     pub fn of_slice(slice: &Slice) -> Self {
         let mut sample = Self::default();
         sample.add(slice, u32::MAX);
-        sample
+        Self { moved_bytes: slice.moved_bytes, length: slice.length, ..sample }
     }
 
     pub fn found(&self) -> Found {

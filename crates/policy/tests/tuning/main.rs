@@ -5,3 +5,4 @@ mod bbr;
 mod later_sessions;
 mod model;
 mod number_of_connections;
+mod pool;

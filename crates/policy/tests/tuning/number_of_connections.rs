@@ -61,6 +61,15 @@ fn where_a_disk_is_the_limit_no_connections_are_added_and_those_that_it_does_not
 }
 
 #[test]
+fn where_more_connections_make_the_caller_the_limit_they_stay() {
+    let mut session = guided();
+    session.work(&Path { full: Limit::Caller, ..LOSSY }, 300);
+    let last = session.decisions.last().unwrap();
+    let expected = (64, Reason::LimitedElsewhere(Limit::Caller));
+    assert_eq!((last.connections, last.reason), expected, "{:?}", session.decisions);
+}
+
+#[test]
 fn a_target_that_does_better_with_few_connections_has_few() {
     let mut session = guided();
     for _ in 0..80 {
