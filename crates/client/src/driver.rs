@@ -140,6 +140,7 @@ pub(crate) struct Driver {
     retries: u64,
     pub reinstatements: u64,
     retired_sessions: u64,
+    retired_connections: u64,
     /// The error of every operation once no path is left.
     everything_lost: Option<Arc<NetworkError>>,
 }
@@ -182,6 +183,7 @@ impl Shared {
             retries: 0,
             reinstatements: 0,
             retired_sessions: 0,
+            retired_connections: 0,
             everything_lost: None,
         };
         Arc::new(Self {
@@ -438,6 +440,7 @@ impl Driver {
             retries: self.retries,
             reinstatements: self.reinstatements,
             retired_sessions: self.retired_sessions,
+            retired_connections: self.retired_connections,
             recovered_connections: recoveries.connections,
             reassigned_tasks: recoveries.tasks,
             retransmitted_pdus: recoveries.pdus,

@@ -23,6 +23,8 @@ pub struct Report {
     pub reinstatements: u64,
     /// Sessions that were logged out because none of their connections had been needed for a minute.
     pub retired_sessions: u64,
+    /// Connections of other sessions, logged out because they had not been needed for a minute.
+    pub retired_connections: u64,
     /// Broken connections whose commands all continued on other connections of their session (error recovery level 2).
     pub recovered_connections: u64,
     /// Commands that moved to another connection.

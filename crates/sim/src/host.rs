@@ -294,10 +294,13 @@ impl Hosts {
         })
     }
 
-    /// Sessions logged out because they were spare for long.
+    /// Sessions logged out because they were spare for long, and single connections.
     #[must_use]
-    pub fn retired_sessions(&self) -> u64 {
-        self.hosts.iter().flat_map(|host| host.reports()).map(|report| report.retired_sessions).sum()
+    pub fn retired(&self) -> (u64, u64) {
+        let reports = self.hosts.iter().flat_map(|host| host.reports());
+        reports.fold((0, 0), |(sessions, connections), report| {
+            (sessions + report.retired_sessions, connections + report.retired_connections)
+        })
     }
 
     /// Decisions of tuners for fewer connections, and for more.

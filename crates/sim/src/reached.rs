@@ -159,6 +159,8 @@ pub enum Way {
     MoreConnections,
     /// A session was logged out because none of its connections had been needed for long.
     SessionRetired,
+    /// A connection of another session was, for the same reason.
+    ConnectionRetired,
     /// A command of a split session was sent.
     CommandOfSplitSession,
     /// A status arrived before data that was sent earlier, on another connection.
@@ -167,7 +169,7 @@ pub enum Way {
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 80] = [
+    pub const ALL: [Self; 81] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -246,6 +248,7 @@ impl Way {
         Self::FewerConnections,
         Self::MoreConnections,
         Self::SessionRetired,
+        Self::ConnectionRetired,
         Self::CommandOfSplitSession,
         Self::StatusBeforeData,
     ];
@@ -332,6 +335,7 @@ impl Way {
             Self::FewerConnections => "decisions for fewer connections",
             Self::MoreConnections => "decisions for more connections",
             Self::SessionRetired => "sessions logged out because they were spare for long",
+            Self::ConnectionRetired => "connections logged out because they were spare for long",
             Self::CommandOfSplitSession => "commands of split sessions",
             Self::StatusBeforeData => "statuses before data that was sent earlier",
         }

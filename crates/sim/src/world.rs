@@ -102,7 +102,9 @@ pub fn run(scenario: Scenario, traced: bool) -> Outcome {
     let mut reached = ledger.tally.reached;
     reached.add(&tap.reached);
     reached.count_many(Way::SessionReinstated, reinstatements);
-    reached.count_many(Way::SessionRetired, world.hosts.retired_sessions());
+    let (sessions, connections) = world.hosts.retired();
+    reached.count_many(Way::SessionRetired, sessions);
+    reached.count_many(Way::ConnectionRetired, connections);
     let (fewer, more) = world.hosts.decisions();
     reached.count_many(Way::FewerConnections, fewer);
     reached.count_many(Way::MoreConnections, more);

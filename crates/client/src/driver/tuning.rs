@@ -342,7 +342,7 @@ impl Driver {
             let is_old = |lane: &&Lane| lane.spare_since.is_some_and(|since| now >= since + SPARE_MAX);
             let old: Vec<LaneId> = path.spare_lanes().filter(is_old).map(|lane| lane.id).collect();
             for lane in old {
-                path.remove_lane(now, lane);
+                self.retired_connections += u64::from(path.remove_lane(now, lane));
             }
         }
     }
