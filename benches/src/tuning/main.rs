@@ -121,12 +121,17 @@ fn score(folders: &[Folder], path: &str, name: &str, part: Part) -> anyhow::Resu
     for (folder, record) in
         folders.iter().flat_map(|folder| folder.records.iter().map(move |record| (folder, record)))
     {
-        let value = |variable| record.values.get(variable).context("the results are of another experiment");
-        if record.valid && value(PATH)? == path {
-            runs.entry(value(CONNECTIONS)?).or_default().push(run(folder, record, part)?);
+        if record.valid && value(record, PATH)? == path {
+            runs.entry(value(record, CONNECTIONS)?).or_default().push(run(folder, record, part)?);
         }
     }
     Ok(PathScore::of(name, &runs))
+}
+
+/// The value that a run has for one of the experiment's variables.
+fn value<'a>(record: &'a RunRecord, variable: &str) -> anyhow::Result<&'a str> {
+    let value = record.values.get(variable).context("the results are of another experiment")?;
+    Ok(value)
 }
 
 fn run(folder: &Folder, record: &RunRecord, (from, to): Part) -> anyhow::Result<Tuned> {

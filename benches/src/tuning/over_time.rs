@@ -1,8 +1,7 @@
 //! What runs with a tuner moved, and over how many connections, as time passed.
 
 use crate::again::slices_of;
-use crate::{CONNECTIONS, PATH};
-use anyhow::Context;
+use crate::{CONNECTIONS, PATH, value};
 use lab::{Folder, RunRecord};
 use observe::statistics::Sample;
 use pdu::Duration;
@@ -42,10 +41,12 @@ pub fn table(folders: &[Folder], times: &[f64]) -> anyhow::Result<String> {
 
 impl Run {
     fn of(folder: &Folder, record: &RunRecord) -> anyhow::Result<Self> {
-        let value =
-            |variable| record.values.get(variable).cloned().context("the results are of another experiment");
         let slices = slices_of(&folder.samples(record)?).map(|sample| sample.slice).collect();
-        Ok(Self { path: value(PATH)?, tuner: value(CONNECTIONS)?, slices })
+        Ok(Self {
+            path: value(record, PATH)?.to_owned(),
+            tuner: value(record, CONNECTIONS)?.to_owned(),
+            slices,
+        })
     }
 
     /// The rate in Mbit/s, and the connections; `None` where no slice ended in that time.
