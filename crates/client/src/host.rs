@@ -30,7 +30,8 @@ pub trait Host: Send + Sync {
     /// If the system has none.
     fn entropy(&self, to: &mut [u8]) -> io::Result<()>;
 
-    /// The processor time of the calling thread, if the system tells it. It shows when a processor is the limit.
+    /// How long the calling thread has used or wanted a processor, if the system tells it. It shows when a processor is
+    /// the limit.
     fn thread_time(&self) -> Option<ThreadTime> {
         None
     }

@@ -2,11 +2,11 @@
 
 use client::Host;
 use futures_util::future::BoxFuture;
-use pdu::Instant;
+use pdu::{Duration, Instant};
 use policy::ThreadTime;
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
-use std::io;
+use std::{fs, io};
 use tokio::runtime::Handle;
 use transport::Clock;
 
@@ -41,7 +41,15 @@ impl Host for TokioHost {
     }
 
     fn thread_time(&self) -> Option<ThreadTime> {
-        let used = clock_gettime(ClockId::ThreadCPUTime).try_into().ok()?;
-        Some(ThreadTime { thread: u64::try_from(gettid().as_raw_nonzero().get()).ok()?, used })
+        let used = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).ok()?;
+        let busy = used.saturating_add(waited_for_processor().unwrap_or_default());
+        Some(ThreadTime { thread: u64::try_from(gettid().as_raw_nonzero().get()).ok()?, busy })
     }
+}
+
+/// The time for which this thread was ready to run and others used the processors; `None` from a kernel that does not
+/// count it.
+fn waited_for_processor() -> Option<Duration> {
+    let counters = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    counters.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }

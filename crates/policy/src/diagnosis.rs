@@ -61,7 +61,7 @@ pub enum Limit {
     CongestionWindow,
     /// The path is full: data waits in a queue.
     Saturation,
-    /// The thread that carries out the session's work has a processor to itself, and needs more.
+    /// The thread that carries out the session's work always runs, or waits for a processor that others use.
     Processor,
 }
 
@@ -210,7 +210,9 @@ impl fmt::Display for Diagnosis {
                 format!("the congestion windows: {loss:.2} % was sent again; {round_trip}")
             }
             Limit::Saturation => format!("the path, which is full; {round_trip}"),
-            Limit::Processor => of_the_time("the processor, which this program used", self.share),
+            Limit::Processor => {
+                of_the_time("the processor, which this program used or waited for", self.share)
+            }
         };
         match self.remedy {
             Some(remedy) => write!(formatter, "{what}; {remedy}"),

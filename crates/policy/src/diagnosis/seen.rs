@@ -21,7 +21,7 @@ pub struct Seen {
     /// The delivery rate of the only connection that works, times seconds, and the seconds in which there is only one.
     pub(super) delivery_bytes: f64,
     pub(super) delivery_s: f64,
-    /// Seconds of a processor that the working thread used, and the seconds in which that is known.
+    /// Seconds in which the working thread used a processor or waited for one, and the seconds in which that is known.
     pub(super) processor_s: f64,
     pub(super) processor_seen_s: f64,
 }
@@ -48,7 +48,7 @@ const PROMPT: f64 = 0.8;
 /// Windows that grow again for this share of the time in which there is something to send are what limits.
 const RESTARTING: f64 = 0.5;
 
-/// A thread that uses this share of a processor's time is limited by it.
+/// A thread that uses a processor, or waits for one, for this share of the time is limited by it.
 const PROCESSOR: f64 = 0.9;
 
 impl Seen {

@@ -71,8 +71,8 @@ impl Tally {
                 self.seen.delivery_bytes += delivery * elapsed_s;
                 self.seen.delivery_s += elapsed_s;
             }
-            if let Some(used_s) = used_s(last.thread, look.thread) {
-                self.seen.processor_s += used_s;
+            if let Some(busy_s) = busy_s(last.thread, look.thread) {
+                self.seen.processor_s += busy_s;
                 self.seen.processor_seen_s += elapsed_s;
             }
         }
@@ -147,10 +147,10 @@ fn delivery_of_one(lanes: &[LaneSample]) -> Option<f64> {
     (only.delivery_bytes_per_second > 0).then_some(only.delivery_bytes_per_second as f64)
 }
 
-/// The seconds of a processor that a thread used between two looks; `None` if they are of different threads.
-fn used_s(before: Option<ThreadTime>, now: Option<ThreadTime>) -> Option<f64> {
+/// The seconds in which a thread was busy between two looks; `None` if they are of different threads.
+fn busy_s(before: Option<ThreadTime>, now: Option<ThreadTime>) -> Option<f64> {
     let (before, now) = (before?, now?);
-    (before.thread == now.thread).then(|| now.used.saturating_sub(before.used).as_secs_f64())
+    (before.thread == now.thread).then(|| now.busy.saturating_sub(before.busy).as_secs_f64())
 }
 
 #[cfg(test)]
@@ -353,12 +353,12 @@ mod tests {
         assert_eq!(tally.seen().diagnose().unwrap().limit, Limit::IdleRestart);
     }
 
-    /// The diagnosis of a second in which the working thread, or one thread after the other, uses this much of a processor.
+    /// The diagnosis of a second in which the working thread, or one thread after the other, is busy for so much of it.
     fn diagnosis_of_thread(percent: u64, threads: u64) -> Option<Limit> {
         let mut tally = Tally::default();
         for tick in 0..=100 {
-            let used = Duration::from_micros(100 * percent * tick);
-            let thread = Some(ThreadTime { thread: tick % threads, used });
+            let busy = Duration::from_micros(100 * percent * tick);
+            let thread = Some(ThreadTime { thread: tick % threads, busy });
             let near = [with(sending(), |path| path.rtt_min = Duration::from_micros(50))];
             let look = Look {
                 lanes: &near,

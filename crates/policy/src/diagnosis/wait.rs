@@ -83,13 +83,13 @@ pub struct Look<'a> {
     pub thread: Option<ThreadTime>,
 }
 
-/// The processor time that a thread has used.
+/// How much of a processor a thread has wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadTime {
     /// The thread, by a number that no other has.
     pub thread: u64,
-    /// Since it began.
-    pub used: Duration,
+    /// The time since it began in which it ran, or was ready to run and others used the processors.
+    pub busy: Duration,
 }
 
 /// A connection counts as busy with this part of its congestion window in flight: acknowledgements come for several
