@@ -70,9 +70,6 @@ pub struct Tuning {
     pub connections_max: u32,
     /// Where the path is full, the session takes no larger share of it beside others than so many flows would.
     pub as_flows: u32,
-    /// The congestion control of the connections sees to that, however many there are. It has no say in what the target
-    /// sends.
-    pub is_shared: bool,
     /// The kernel's name of BBR, which it may then use on two connections where losses limit many; `None` forbids that.
     pub bbr: Option<String>,
     /// What an earlier session over the same path has found ([`crate::Report::experience`]). The tuner begins with it, and
@@ -85,7 +82,6 @@ impl Default for Tuning {
         Self {
             connections_max: TUNED_CONNECTIONS_MAX,
             as_flows: AS_FLOWS,
-            is_shared: false,
             bbr: None,
             experience: Experience::default(),
         }

@@ -156,11 +156,6 @@ pub fn order(group: u64, terms: GroupTerms) -> Result<usize, Error> {
     Ok(groups.len())
 }
 
-/// Whether this process can name groups of connections.
-pub(crate) fn names_groups() -> bool {
-    ours().map(MEMBERSHIPS).is_ok()
-}
-
 /// Names the group of a socket whose congestion control is chosen afterwards: its number among those of this user in
 /// this network namespace. Of a socket that has one, it changes the terms, not the number.
 ///

@@ -50,11 +50,6 @@ pub fn order(_: u64, _: GroupTerms) -> Result<usize, Error> {
     Err(Error::NotBuilt)
 }
 
-/// Whether this process can name groups of connections.
-pub(crate) fn names_groups() -> bool {
-    false
-}
-
 /// Names the group of a socket whose congestion control is chosen afterwards: its number among those of this user in
 /// this network namespace.
 ///

@@ -1,6 +1,5 @@
 //! What the kernel offers.
 
-use crate::kernel;
 use socket2::{Domain, Socket, Type};
 use std::fs;
 
@@ -13,8 +12,6 @@ pub struct Offered {
     pub allowed: Vec<String>,
     /// What the kernel has.
     pub available: Vec<String>,
-    /// This process can name groups of connections.
-    pub names_groups: bool,
 }
 
 impl Offered {
@@ -32,7 +29,6 @@ impl Offered {
             default: setting("tcp_congestion_control").trim().to_owned(),
             allowed: available.iter().filter(may_choose).cloned().collect(),
             available,
-            names_groups: kernel::names_groups(),
         }
     }
 

@@ -1,9 +1,8 @@
 //! The congestion control of connections whose number is tuned, and whether they are paced.
 
-use client::{Config, Connections, Tuning};
-use congestion::{Control, Offered};
+use client::{Config, Connections};
+use congestion::Offered;
 use framing::Congestion;
-use policy::law::{Mode, PARTS};
 use policy::tuner::{AS_FLOWS, BBR_CONNECTIONS_MAX};
 
 /// Those to use instead of BBR where many connections are wanted, the preferred first.
@@ -22,26 +21,11 @@ pub(crate) fn choose(config: &mut Config, offered: &Offered) {
             config.socket.congestion = for_many.map(Congestion::named);
         }
     }
-    if let Some(congestion) = &mut config.socket.congestion
-        && offered.is_allowed(&congestion.name)
-        && offered.names_groups
-    {
-        share_as_flows(congestion, &mut config.tuning);
-    }
     // Over a full path, paced flows lose less than those of others, and take more than they do: too much for few flows.
-    config.socket.is_paced &= config.tuning.is_shared || config.tuning.as_flows >= AS_FLOWS;
+    config.socket.is_paced &= config.tuning.as_flows >= AS_FLOWS;
     let name = config.socket.congestion.as_ref().map_or(&offered.default, |congestion| &congestion.name);
     if is_bbr(name) {
         config.tuning.connections_max = config.tuning.connections_max.min(BBR_CONNECTIONS_MAX);
-    }
-}
-
-/// A group can behave as so many flows with more connections.
-fn share_as_flows(congestion: &mut Congestion, tuning: &mut Tuning) {
-    let is_fair = Control::named(&congestion.name) == Some(Control::Fair);
-    if is_fair && congestion.terms.mode == Mode::Fair {
-        congestion.terms.mode = Mode::Weight(tuning.as_flows.saturating_mul(PARTS));
-        tuning.is_shared = true;
     }
 }
 
@@ -107,29 +91,6 @@ mod tests {
         };
         assert_eq!([1, 7, 8].map(|flows| is_paced(flows, Connections::Auto)), [false, false, true]);
         assert!(is_paced(1, Connections::Fixed(1)), "nothing is tuned");
-    }
-
-    #[test]
-    fn a_group_is_told_as_how_many_flows_it_is_to_behave_and_may_have_more_connections() {
-        let mut config = Config { connections: Connections::Auto, ..Config::default() };
-        config.socket.congestion = Some(Congestion::named("rw_fair"));
-        share_as_flows(config.socket.congestion.as_mut().unwrap(), &mut config.tuning);
-        assert_eq!(config.socket.congestion.unwrap().to_string(), "rw_fair:weight=8");
-        assert!(config.tuning.is_shared);
-    }
-
-    #[test]
-    fn where_there_can_be_no_group_the_connections_are_as_few_as_the_flows() {
-        let is_shared = |allowed: &str, names_groups| {
-            let mut config = Config { connections: Connections::Auto, ..Config::default() };
-            config.socket.congestion = Some(Congestion::named("rw_fair"));
-            let allowed = allowed.split_whitespace().map(str::to_owned).collect();
-            choose(&mut config, &Offered { allowed, names_groups, ..Offered::default() });
-            config.tuning.is_shared
-        };
-        assert!(is_shared("cubic rw_fair", true));
-        assert!(!is_shared("cubic", true), "the control is not loaded");
-        assert!(!is_shared("cubic rw_fair", false), "this process cannot name groups");
     }
 
     #[test]

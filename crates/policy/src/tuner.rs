@@ -84,21 +84,13 @@ pub struct Terms {
     /// The connections that are kept over a full path, whether or not more would move more there: beside others, the
     /// session takes the share of so many flows.
     pub as_flows: u32,
-    /// The congestion control of the connections sees to that, however many there are. It has no say in what the target
-    /// sends.
-    pub is_shared: bool,
     /// What was found over the same path before. It is a start, and is verified.
     pub experience: Experience,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self {
-            connections_max: TUNED_CONNECTIONS_MAX,
-            as_flows: AS_FLOWS,
-            is_shared: false,
-            experience: Experience::default(),
-        }
+        Self { connections_max: TUNED_CONNECTIONS_MAX, as_flows: AS_FLOWS, experience: Experience::default() }
     }
 }
 

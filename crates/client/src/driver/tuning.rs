@@ -85,7 +85,6 @@ impl Tuning {
                 let terms = Terms {
                     connections_max: config.tuning.connections_max,
                     as_flows: config.tuning.as_flows,
-                    is_shared: config.tuning.is_shared,
                     experience: config.tuning.experience,
                 };
                 let tuner = (environment.tuner)(terms);

@@ -200,12 +200,6 @@ impl Guided {
         if self.terms.as_flows < AS_FLOWS { self.terms.as_flows } else { FIRST_CONNECTIONS }
     }
 
-    /// The connections as which it may behave where the path is full.
-    fn flows_max(&self, sample: &Sample) -> u32 {
-        let is_shared = self.terms.is_shared && !sample.is_incoming;
-        if is_shared { self.terms.connections_max } else { self.terms.as_flows }
-    }
-
     /// Ends a trial of which no sample has said anything for long.
     fn give_up(&mut self, slice: &Slice) -> Option<Decision> {
         let trial = self.trial.take_if(|trial| slice.end > trial.began + TRIAL_MAX * 2)?;
@@ -312,7 +306,7 @@ impl Guided {
         if !is_of_trial || sample.law != trial.law {
             return None;
         }
-        let is_full_of_others = sample.is_full() && before > self.flows_max(sample);
+        let is_full_of_others = sample.is_full() && before > self.terms.as_flows;
         let is_plain = if is_of_more { ratio >= GAIN_MIN } else { is_full_of_others };
         if is_late && !is_plain {
             self.rest_before(trial).postpone(now);
@@ -341,7 +335,7 @@ impl Guided {
             }
             (false, ratio)
                 if sample.is_full()
-                    && sample.connections >= self.flows_max(sample)
+                    && sample.connections >= self.terms.as_flows
                     && is_taken_up(ratio, sample.connections, before) =>
             {
                 self.down = Rest::NONE;
@@ -454,7 +448,7 @@ impl Guided {
     }
 
     fn other_number(&mut self, advice: Advice, sample: &Sample, slice: &Slice) -> Option<(u32, Reason)> {
-        let (connections, flows_max) = (sample.connections, self.flows_max(sample));
+        let (connections, flows_max) = (sample.connections, self.terms.as_flows);
         if self.enough.is_some_and(|enough| enough >= connections) {
             self.end_retreat(slice.end);
         }
