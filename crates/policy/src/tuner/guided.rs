@@ -448,7 +448,7 @@ impl Guided {
     }
 
     fn other_number(&mut self, advice: Advice, sample: &Sample, slice: &Slice) -> Option<(u32, Reason)> {
-        let (connections, flows_max) = (sample.connections, self.terms.as_flows);
+        let (connections, as_flows) = (sample.connections, self.terms.as_flows);
         if self.enough.is_some_and(|enough| enough >= connections) {
             self.end_retreat(slice.end);
         }
@@ -457,7 +457,7 @@ impl Guided {
         let may_grow = self.enough.is_none() && self.up.is_over(slice.end) && !self.fills(sample);
         let more = Some(more).filter(|more| *more > connections && may_grow);
         let may_overload = sample.may_overload() && self.enough.is_none();
-        let few = if connections > flows_max { flows_max } else { CONNECTIONS_MIN.min(flows_max) };
+        let few = if connections > as_flows { as_flows } else { CONNECTIONS_MIN.min(as_flows) };
         let least = match advice {
             Advice::More(_) if may_overload => few,
             Advice::More(_) => self.enough.unwrap_or(connections),
@@ -465,7 +465,7 @@ impl Guided {
             Advice::Fewer(_) | Advice::Relieve(_) => few,
         };
         let fewer =
-            connections.saturating_sub(sample.aside_at_once(advice, self.stride, flows_max)).max(least);
+            connections.saturating_sub(sample.aside_at_once(advice, self.stride, as_flows)).max(least);
         let fewer = Some(fewer).filter(|fewer| *fewer < connections);
         // Only when fewer have moved less are the losses the path's.
         let more = more.filter(|_| !may_overload || fewer.is_none() || self.down.has_failed);

@@ -137,11 +137,11 @@ impl Sample {
         is_of_same && is_near && is_same_way
     }
 
-    /// The connections that may be set aside at a time. Those beyond `flows_max` go without regard to the queue.
-    pub fn aside_at_once(&self, advice: Advice, stride: f64, flows_max: u32) -> u32 {
+    /// The connections that may be set aside at a time. Those beyond `as_flows` go without regard to the queue.
+    pub fn aside_at_once(&self, advice: Advice, stride: f64, as_flows: u32) -> u32 {
         let part = match advice {
             Advice::Relieve(_) => ASIDE_RELIEVED,
-            Advice::Fewer(_) if self.connections > flows_max => ASIDE_MAX,
+            Advice::Fewer(_) if self.connections > as_flows => ASIDE_MAX,
             Advice::Fewer(_) if !self.loses_much() => {
                 (QUEUE_PART * self.queue / f64::from(self.slices.max(1))).min(ASIDE_MAX)
             }
