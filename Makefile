@@ -22,7 +22,7 @@ help: ## list the targets
 
 build: ## build the ropewalk command, target/release/ropewalk
 	@scripts/setup build
-	@echo "$(if $(BPF),With the BPF programs that trace the kernel,Without the BPF programs that trace the kernel: missing $(MISSING_FOR_BPF))"
+	@echo "$(if $(BPF),With the BPF programs (congestion controls and traces of the kernel),Without the BPF programs (congestion controls and traces of the kernel): missing $(MISSING_FOR_BPF))"
 	$(BUILD)
 
 demo: ## copy a real disk image through broken connections, then across an emulated path: two minutes
@@ -33,6 +33,7 @@ demo: ## copy a real disk image through broken connections, then across an emula
 check: ## format, lints and the tests that need no root: under 3 minutes
 	@scripts/setup build
 	cargo fmt --all --check
+	tests/mutants/run --check
 	cargo clippy -q --workspace --all-targets $(BPF_EVERYWHERE) -- -D warnings
 	$(if $(BPF),cargo clippy -q --workspace -- -D warnings)
 	cargo test -q --workspace --exclude ropewalk-interop --exclude ropewalk-machines --exclude ropewalk-soak $(BPF_EVERYWHERE)
@@ -92,7 +93,7 @@ bench: ## speed against iSCSI peers and against plain sockets; writes benches/RE
 	@scripts/setup bench
 	benches/run
 
-bench-wan: ## copies over long paths beside QEMU, nbdcopy and rsync; two hours, or make bench-wan QUICK=1; writes benches/WAN.md
+bench-wan: ## copies over long paths beside QEMU, nbdcopy and rsync; two hours, writes benches/WAN.md; QUICK=1 writes results/wan-quick
 	@scripts/setup bench
 	benches/wan $(if $(QUICK),--quick)
 

@@ -45,7 +45,7 @@ fn head(series: &SeriesSummary) -> String {
 }
 
 const ABOUT: &str = "
-![What programs reach with CUBIC when they copy to the server, as shares of the link's rate](wan.svg)
+![Rates of copy programs to the server under CUBIC, as shares of the link's rate](wan.svg)
 
 `make bench-wan` copies a disk image to a server and back over emulated paths, with the kernel's own TCP. Rates are Mbit/s
 of the image's data, from a program's start to its end: the median of the valid runs, in brackets the smallest and the
@@ -54,9 +54,9 @@ streams (1, 4 or 16, the next larger number) with the same seed, again the media
 pool in pieces of 64 KiB. Where they carried another amount, there is no share. \"To\" copies to the server, \"from\"
 copies back. Every copy was compared byte by byte after the clock had stopped; a copy that failed was not tried again.
 
-* ropewalk, QEMU and rsync have their defaults, and BBR means that it is the default of the system. ropewalk chooses
+* ropewalk and QEMU have their defaults, and BBR means that it is the default of the system. ropewalk chooses
   for itself: it begins with 16 connections of CUBIC, and tries two of BBR where losses limit these. It also flushes and
-  reads back a sample of what it wrote, which counts. rsync sends whole files to an rsync daemon (`--whole-file --inplace`), without compression or encryption.
+  reads back a sample of what it wrote, which counts. rsync sends whole files to an rsync daemon (`--whole-file --inplace --ignore-times`), without compression or encryption.
 * Tuned: QEMU with 16 requests out of order (`-W -m 16`), and tgt with bursts of up to 4 MiB and 8 R2Ts, of which QEMU's
   libiscsi accepts 256 KiB and 1.
 * nbdcopy gives its connections a disk in pieces of 128 MiB, and by default has 4 connections, and no more threads than

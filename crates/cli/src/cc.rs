@@ -26,11 +26,11 @@ enum Command {
     ///
     /// Needs root's rights, and Linux 6.4 or later.
     Load(Names),
-    /// Take them out again. Connections that use one keep it
+    /// Unload congestion controls. Open connections keep theirs
     Unload(Names),
     /// Show the groups of connections that share one congestion state
     Status(Form),
-    /// Set how a group behaves, over what the owners of its connections want
+    /// Set how a group behaves, whatever the owners of its connections asked for
     ///
     /// Needs root's rights. Terms that are not named become the usual ones. The group follows when one of its connections
     /// sends next, and obeys until it has no connections or is told otherwise. Groups of one number over several local

@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = sizes::request_size)]
     request_size: u64,
 
-    /// Limit in bytes per second: 200M, or by the time of day, "08:00,100M 19:00,off"
+    /// Limit in bytes per second: 200M (MiB), or by the time of day, "08:00,100M 19:00,off"
     #[arg(long, value_name = "SPEC")]
     bwlimit: Option<Schedule>,
 

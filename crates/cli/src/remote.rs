@@ -27,12 +27,12 @@ pub(crate) struct Connecting {
     #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = connections)]
     connections: Connections,
 
-    /// Where a path is full, `--connections auto` sets the connections beyond the Kth aside, and takes no more from others
-    /// than K flows would. Below 8, it also begins with K connections
+    /// On a full path, `--connections auto` keeps at most K connections, so that it takes no more of it than K flows would.
+    /// Below 8, it also begins with K
     #[arg(long, value_name = "K", default_value_t = Tuning::default().as_flows, value_parser = clap::value_parser!(u32).range(1..))]
     as_flows: u32,
 
-    /// Begin without what `--connections auto` has found over the same path in earlier runs, and keep nothing of this one's
+    /// Ignore what `--connections auto` has found over the same path in earlier runs, and keep nothing of what it finds now
     #[arg(long)]
     cold: bool,
 
@@ -74,9 +74,9 @@ pub(crate) struct Connecting {
 /// Who connects, and by which sockets.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Identity {
-    /// Congestion control of the connections, one of `ropewalk cc list`; `auto` is the system's. With `--connections
-    /// auto`, it is CUBIC instead of BBR at first, and BBR on two connections where that turns out to be faster. Under
-    /// rw_fair and rw_fast the connections of a session form a group, whose terms may follow: fair, single, conservative,
+    /// Congestion control of what this end sends, one of `ropewalk cc list`; `auto` is the system's. With `--connections
+    /// auto`, `auto` begins with CUBIC where the system's is BBR, and may move to two connections of BBR; `bbr` opens at
+    /// most two. Under rw_fair and rw_fast the connections of a session form a group, whose terms may follow: fair, single, conservative,
     /// weight=M; reno, cubic; equal; host; alpha=SEGMENTS
     #[arg(long, value_name = "auto|NAME[:TERM,...]", default_value = "auto", value_parser = congestion)]
     congestion: CongestionChoice,

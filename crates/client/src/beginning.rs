@@ -4,7 +4,6 @@ use crate::driver::{Driver, Path, Shared};
 use crate::layout::Layout;
 use crate::path_id::PathId;
 use crate::portal_group::PortalGroup;
-use crate::report::PathState;
 use crate::{Error, Portal, supervisor};
 use futures_util::future::{self, Either, join_all};
 use pdu::Duration;
@@ -93,16 +92,12 @@ async fn open_sessions_of_other_groups(shared: &Arc<Shared>, layout: &Layout) {
 
 /// Whether the portal may be of the group of a session.
 fn is_used(shared: &Shared, portal: &Portal) -> bool {
-    let uses = |path: &Path| path.state != PathState::Gone && path.portals.may_contain(portal);
-    shared.read(|driver| driver.paths.iter().any(uses))
+    shared.read(|driver| driver.paths.living().any(|path| path.portals.may_contain(portal)))
 }
 
 /// The configured connections that no session wants.
 fn unclaimed(shared: &Shared, layout: &Layout) -> usize {
-    let wanted: usize = shared.read(|driver| {
-        let living = driver.paths.iter().filter(|path| path.state != PathState::Gone);
-        living.map(|path| path.connections_wanted).sum()
-    });
+    let wanted: usize = shared.read(|driver| driver.paths.living().map(|path| path.connections_wanted).sum());
     layout.connections.saturating_sub(wanted)
 }
 

@@ -12,6 +12,7 @@
 //! One lock guards all of it. A lane's task holds the lock while it moves bytes: one thread, the runtime's, drives a
 //! session, and the others only submit. Wake-ups and completions are delivered outside the lock.
 
+mod applicants;
 mod command_limit;
 mod completion;
 mod connection_recovery;
@@ -26,6 +27,7 @@ mod path;
 mod path_life;
 mod plan;
 mod queue;
+mod request;
 mod slots;
 mod tail_probe;
 mod task_management;
@@ -322,14 +324,13 @@ impl Driver {
 
     /// Whether nothing is left to do, ever.
     pub fn is_over(&self) -> bool {
-        let is_gone = |path: &Path| path.state == PathState::Gone;
-        self.closing && !self.is_logging_in() && self.paths.iter().all(is_gone)
+        self.closing && !self.is_logging_in() && self.paths.living().next().is_none()
     }
 
     /// Where no path is left that could lead to a unit, everything that waits for it ends.
     fn end_if_unreachable(&mut self, lun: Lun) {
         let mut refusal = None;
-        for path in self.paths.iter().filter(|path| path.state != PathState::Gone) {
+        for path in self.paths.living() {
             let Some((_, error)) = path.refused.iter().find(|(refused, _)| *refused == lun) else { return };
             refusal = Some(error.clone());
         }
@@ -402,7 +403,7 @@ impl Driver {
         for key in own {
             self.end_request(key, Err(Error::Network(Arc::clone(&reason))));
         }
-        if self.paths.iter().all(|path| path.state == PathState::Gone) {
+        if self.paths.living().next().is_none() {
             self.lose_everything(reason);
         }
         self.end_unreachable();

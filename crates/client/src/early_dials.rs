@@ -145,8 +145,9 @@ impl Drop for Waiting<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use framing::{InForce, PathSample, SocketOptionsError, Wire};
+    use framing::{InForce, SocketOptionsError, Wire};
     use futures_util::FutureExt;
+    use policy::PathMeasurement;
     use std::io::{self, IoSlice, IoSliceMut};
     use std::task::{Context, Poll};
 
@@ -170,7 +171,7 @@ mod tests {
             Ok(0)
         }
 
-        fn sample(&self) -> Option<PathSample> {
+        fn measure(&self) -> Option<PathMeasurement> {
             None
         }
 

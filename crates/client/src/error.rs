@@ -1,10 +1,11 @@
 //! Errors, by the party at fault.
 
 use crate::durability::Generation;
-use crate::path_acceptance::PathRefusal;
+use crate::path_acceptance::{Name, PathRefusal};
 use crate::{Portal, ReservationHolder};
 use framing::SocketOptionsError;
 use pdu::{Lun, TaskManagementOutcome};
+use scsi::Status;
 use scsi::client::{Designator, SenseData};
 use session::discovery::InvalidTargetList;
 use session::login;
@@ -211,7 +212,7 @@ pub enum TargetError {
     #[error("the reservation of logical unit {lun} is gone: others may have written to it")]
     ReservationLost { lun: Lun },
     /// Another unit, or the same with another size, answers under this LUN than before.
-    #[error("logical unit {lun} ({}) cannot be used over this path: {refusal}", Name(designator.as_ref()))]
+    #[error("logical unit {lun} ({}) cannot be used over this path: {refusal}", Name(designator))]
     Changed {
         lun: Lun,
         /// The designator of the earlier unit.
@@ -220,13 +221,13 @@ pub enum TargetError {
     },
 }
 
-struct Name<'a>(Option<&'a Designator>);
-
-impl std::fmt::Display for Name<'_> {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(name) => name.fmt(formatter),
-            None => formatter.write_str("without a designator"),
+impl TargetError {
+    /// A unit that cannot be used because it says that it has changed whenever it is looked at.
+    pub(crate) const fn restless(lun: Lun) -> Self {
+        Self::Nonsense {
+            command: "INQUIRY",
+            lun,
+            problem: "it says that it changes whenever it is looked at",
         }
     }
 }
@@ -235,14 +236,19 @@ struct StatusName(Option<u8>);
 
 impl std::fmt::Display for StatusName {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const CHECK_CONDITION: u8 = Status::CheckCondition.code();
+        const BUSY: u8 = Status::Busy.code();
+        const RESERVATION_CONFLICT: u8 = Status::ReservationConflict.code();
+        const TASK_SET_FULL: u8 = Status::TaskSetFull.code();
+        const TASK_ABORTED: u8 = Status::TaskAborted.code();
         let name = match self.0 {
             None => return formatter.write_str("an iSCSI target failure"),
-            Some(0x02) => "CHECK CONDITION without sense data",
-            Some(0x08) => "BUSY",
-            Some(0x18) => "RESERVATION CONFLICT: another initiator has reserved it",
-            Some(0x28) => "TASK SET FULL",
+            Some(CHECK_CONDITION) => "CHECK CONDITION without sense data",
+            Some(BUSY) => "BUSY",
+            Some(RESERVATION_CONFLICT) => "RESERVATION CONFLICT: another initiator has reserved it",
+            Some(TASK_SET_FULL) => "TASK SET FULL",
             Some(0x30) => "ACA ACTIVE",
-            Some(0x40) => "TASK ABORTED",
+            Some(TASK_ABORTED) => "TASK ABORTED",
             Some(status) => return write!(formatter, "status {status:#04x}"),
         };
         formatter.write_str(name)
@@ -268,7 +274,7 @@ impl Error {
     /// Whether the unit is reserved for somebody else, or was, by whichever kind of reservation.
     #[must_use]
     pub fn is_reservation_conflict(&self) -> bool {
-        const CONFLICT: u8 = scsi::Status::ReservationConflict.code();
+        const CONFLICT: u8 = Status::ReservationConflict.code();
         matches!(
             self,
             Self::Target(

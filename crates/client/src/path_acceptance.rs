@@ -34,17 +34,18 @@ pub enum PathRefusal {
     #[error("the logical unit is reserved by {0}")]
     Reserved(ReservationHolder),
     /// The path leads to the right unit, but not optimally (SPC-4 §5.15).
-    #[error("the path is not active/optimized but {0:?}")]
+    #[error("the path is not active/optimized but {0}")]
     NotOptimized(AsymmetricAccessState),
 }
 
-struct Name<'a>(&'a Option<Designator>);
+/// A unit's name, for messages.
+pub(crate) struct Name<'a>(pub &'a Option<Designator>);
 
 impl fmt::Display for Name<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(name) => name.fmt(formatter),
-            None => formatter.write_str("a unit without name"),
+            None => formatter.write_str("a unit without a name"),
         }
     }
 }
@@ -95,8 +96,6 @@ pub enum Change {
 /// nothing.
 #[must_use]
 pub fn change_told(sense: &SenseData) -> Option<Change> {
-    const INQUIRY_DATA_HAS_CHANGED: AdditionalSense = AdditionalSense { code: 0x3f, qualifier: 0x03 };
-    const DEVICE_IDENTIFIER_CHANGED: AdditionalSense = AdditionalSense { code: 0x3f, qualifier: 0x05 };
     if !sense.is_unit_attention() {
         return None;
     }
@@ -106,8 +105,8 @@ pub fn change_told(sense: &SenseData) -> Option<Change> {
         | AdditionalSense::REGISTRATIONS_PREEMPTED => Some(Change::Reservations),
         AdditionalSense::NOT_READY_TO_READY_CHANGE_MEDIUM_MAY_HAVE_CHANGED
         | AdditionalSense::CAPACITY_DATA_HAS_CHANGED
-        | INQUIRY_DATA_HAS_CHANGED
-        | DEVICE_IDENTIFIER_CHANGED => Some(Change::Unit),
+        | AdditionalSense::INQUIRY_DATA_HAS_CHANGED
+        | AdditionalSense::DEVICE_IDENTIFIER_CHANGED => Some(Change::Unit),
         AdditionalSense::REPORTED_LUNS_DATA_HAS_CHANGED => Some(Change::AllUnits),
         _ => None,
     }

@@ -1,10 +1,10 @@
 //! Measurements of a running session.
 
 use crate::path_id::PathId;
-use framing::{Counters, PathSample};
+use framing::Counters;
 use pdu::{Cid, Instant, Isid, LaneId, Tsih};
-use policy::Diagnosis;
 use policy::tuner::{Decision, Experience};
+use policy::{Diagnosis, PathMeasurement};
 use session::parameters::{ConnectionParameters, LaneRole, SessionParameters};
 use std::net::SocketAddr;
 
@@ -103,7 +103,7 @@ pub struct ConnectionReport {
     /// The congestion control in force, by the kernel's name.
     pub congestion: Option<String>,
     /// Round-trip time, congestion window and retransmissions, if its wire measures them.
-    pub sample: Option<PathSample>,
+    pub path: Option<PathMeasurement>,
 }
 
 impl Report {

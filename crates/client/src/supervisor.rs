@@ -259,8 +259,7 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
             return Ok(());
         }
     }
-    let problem = "it says that it changes whenever it is looked at";
-    Err(TargetError::Nonsense { command: "INQUIRY", lun, problem }.into())
+    Err(TargetError::restless(lun).into())
 }
 
 /// `false` if the unit changed, or a reservation was made or released, while the path was asked.

@@ -265,10 +265,7 @@ impl Target {
                 Ok(false) if shared.environment.now() < give_up_at => {
                     tracing::info!(%path, %lun, "the unit changed meanwhile: asking again");
                 }
-                Ok(false) => {
-                    let problem = "it says that it changes whenever it is looked at";
-                    return Err(TargetError::Nonsense { command: "INQUIRY", lun, problem }.into());
-                }
+                Ok(false) => return Err(TargetError::restless(lun).into()),
                 Err(Error::OutcomeUnknown { .. }) if shared.environment.now() < give_up_at => {
                     tracing::info!(%path, %lun, "the connection broke: asking again");
                 }

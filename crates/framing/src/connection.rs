@@ -1,10 +1,11 @@
 //! One connection in full feature phase: the bytes of a lane, in both directions.
 
 use crate::{
-    BufferTable, ConnectionObserver, InForce, Overheard, PathSample, Receiver, Scratch, Sender,
-    SocketOptions, SocketOptionsError, Wire,
+    BufferTable, ConnectionObserver, InForce, Overheard, Receiver, Scratch, Sender, SocketOptions,
+    SocketOptionsError, Wire,
 };
 use pdu::{Instant, LaneId};
+use policy::PathMeasurement;
 use session::parameters::{ConnectionParameters, LaneRole};
 use session::seam::{Endpoint, Fault};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -152,8 +153,8 @@ impl<W: Wire> Connection<W> {
 
     /// Measurements of the path, if the stream provides any.
     #[must_use]
-    pub fn sample(&self) -> Option<PathSample> {
-        self.wire.sample()
+    pub fn measure(&self) -> Option<PathMeasurement> {
+        self.wire.measure()
     }
 
     /// Bounds the bytes that have been taken from the endpoint and are not on their way: half of them pulled, and half

@@ -32,4 +32,4 @@ pub use quota::Quota;
 pub use receiver::{Receiver, Scratch};
 pub use sender::Sender;
 pub use threads::{Threads, UnknownThreads};
-pub use wire::{InForce, PathSample, SocketOptions, SocketOptionsError, UnsentLimit, Wire};
+pub use wire::{InForce, SocketOptions, SocketOptionsError, UnsentLimit, Wire};

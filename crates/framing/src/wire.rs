@@ -1,6 +1,7 @@
 //! The byte stream under a connection.
 
 use crate::{Congestion, Threads};
+use policy::PathMeasurement;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub trait Wire {
     fn unacknowledged_bytes(&self) -> io::Result<u64>;
 
     /// Measurements of the path under the stream; `None` if nothing measures it.
-    fn sample(&self) -> Option<PathSample>;
+    fn measure(&self) -> Option<PathMeasurement>;
 
     /// Bounds the written bytes that the stream may keep before it sends them: TCP_NOTSENT_LOWAT. A stream that keeps
     /// none ignores this.
@@ -69,8 +70,8 @@ impl<W: Wire + ?Sized> Wire for Box<W> {
         (**self).unacknowledged_bytes()
     }
 
-    fn sample(&self) -> Option<PathSample> {
-        (**self).sample()
+    fn measure(&self) -> Option<PathMeasurement> {
+        (**self).measure()
     }
 
     fn limit_unsent(&self, bytes: u32) {
@@ -84,54 +85,6 @@ impl<W: Wire + ?Sized> Wire for Box<W> {
     fn apply(&self, options: &SocketOptions) -> Result<InForce, SocketOptionsError> {
         (**self).apply(options)
     }
-}
-
-/// The sender's view of the path at one instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathSample {
-    /// Smoothed round-trip time.
-    pub rtt: Duration,
-    /// The shortest round-trip time of late: without queues, and without acknowledgements that the peer delays.
-    pub rtt_min: Duration,
-    /// Payload that the receiver acknowledged per second at the last measurement; zero before the first.
-    pub delivery_bytes_per_second: u64,
-    /// Congestion window, in segments.
-    pub congestion_window_segments: u32,
-    /// Segments in the network, as the sender estimates: sent, not acknowledged and not taken for lost.
-    pub in_flight_segments: u32,
-    /// Payload of a full segment.
-    pub segment_bytes: u32,
-    /// Segments retransmitted since the stream began.
-    pub retransmitted_segments: u32,
-    /// Bytes that were written to the stream and have not been sent.
-    pub unsent_bytes: u32,
-    /// Whether a loss is being repaired: fast recovery, or after a retransmission timeout.
-    pub is_recovering: bool,
-    /// Whether it is being repaired after a retransmission timeout.
-    pub is_timed_out: bool,
-    /// Whether the congestion window is below slow start's threshold (RFC 5681).
-    pub is_in_slow_start: bool,
-    /// The time since data was last sent or acknowledged.
-    pub out_silence: Duration,
-    /// The time since data last arrived.
-    pub in_silence: Duration,
-    /// Payload sent since the stream began, repetitions included.
-    pub sent_bytes: u64,
-    /// The part of it that was sent again.
-    pub repeated_bytes: u64,
-    /// Expiries of the retransmission timer since the stream began; zero where the kernel does not count them (Linux
-    /// before 6.7).
-    pub timeouts: u32,
-    /// The time since the stream began in which data was unsent or unacknowledged.
-    pub busy: Duration,
-    /// The part of it in which the peer's receive window let nothing more be sent.
-    pub receive_window_limited: Duration,
-    /// The round-trip time of the way back, as this end measures it while data arrives; zero before.
-    pub receive_rtt: Duration,
-    /// Segments with data that have arrived since the stream began.
-    pub received_segments: u32,
-    /// Those of them that came before others that precede them.
-    pub out_of_order_segments: u32,
 }
 
 /// Options of one side's sockets.

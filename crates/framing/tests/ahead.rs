@@ -7,9 +7,8 @@ mod listener;
 use block::Slab;
 use listener::Listener;
 use pdu::{InitiatorPdu, Instant, Itt, LaneId, Lun, NopOut, Ttt};
-use ropewalk_framing::{
-    BufferTable, Connection, InForce, PathSample, SocketOptions, SocketOptionsError, Wire,
-};
+use policy::PathMeasurement;
+use ropewalk_framing::{BufferTable, Connection, InForce, SocketOptions, SocketOptionsError, Wire};
 use session::parameters::ConnectionParameters;
 use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -48,7 +47,7 @@ impl Wire for Full {
         Ok(0)
     }
 
-    fn sample(&self) -> Option<PathSample> {
+    fn measure(&self) -> Option<PathMeasurement> {
         None
     }
 

@@ -57,7 +57,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     );
     for path in &report.paths {
         for connection in &path.connections {
-            let rtt = connection.sample.map(|sample| sample.rtt).unwrap_or_default();
+            let rtt = connection.path.map(|path| path.rtt).unwrap_or_default();
             println!(
                 "  session {} connection {} to {}: {} bytes in, rtt {rtt:?}",
                 path.isid, connection.cid, connection.peer, connection.counters.received_bytes

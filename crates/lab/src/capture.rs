@@ -10,13 +10,10 @@ pub use record::{CaptureRecord, CapturedCommand, CapturedConnection};
 pub use setup::CaptureSetup;
 
 use crate::relay::{RelayReport, Sighting, Tap};
-use observe::{Analyser, CaptureWriter, Digests, Frame, LinkType, Options};
+use observe::{Analyser, CaptureWriter, Digests, Frame, Gap, LinkType, Options};
 use pdu::Instant;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, UNIX_EPOCH};
-
-/// The shortest pause that counts as a gap, however short the round trip.
-const GAP_MIN: Duration = Duration::from_millis(1);
+use std::time::UNIX_EPOCH;
 
 /// The result of a capture.
 #[derive(Clone, Debug)]
@@ -49,7 +46,7 @@ impl Capture {
         // The relay serves one direction after the other.
         sightings.sort_by_key(|sighting| sighting.at);
         // The analyser would learn the round trip only gradually, and at first from delayed acknowledgements.
-        let gap = Some((relay.round_trip / 2).max(GAP_MIN));
+        let gap = Some(Gap::duration_min(relay.round_trip));
         let mut analyser = Analyser::new(Options { digests, gap, ..Options::default() });
         for sighting in &sightings {
             analyser.frame(&frame(sighting, Instant(relay.begun_ns)), |_| ());

@@ -251,7 +251,7 @@ fn stream(streams: &StreamsSetup, setup: &Setup, lab: &Lab) -> io::Result<Measur
                 measured: measured.0,
                 every: setup.sample_every.0,
             };
-            let recording = plain.record(lab, times, |_| ())?;
+            let recording = plain.record(lab, times)?;
             let elapsed_ns = pdu::nanoseconds(recording.elapsed);
             let ended_ns = recording.samples.last().map(|last| last.at_ns);
             Ok(Measured {

@@ -63,7 +63,7 @@ pub enum ScsiRunError {
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The negotiated terms differ from the requested ones.
-    #[error("{key} was to be {asked}, but is {found}")]
+    #[error("{key} was to be {asked}, but is {found}: the two ends cannot agree on it; change setup.scsi")]
     Negotiated { key: &'static str, asked: String, found: String },
     /// The kernel refused a thread or a namespace.
     #[error("running a workload: {0}")]

@@ -98,42 +98,24 @@ const PATTERN_BYTES: usize = 65_521;
 const PIECE_BYTES: usize = 48 << 10;
 
 impl Streams {
-    /// Sends `bytes` on each stream, and returns when all have arrived.
-    ///
-    /// # Errors
-    /// The kernel's own, or "invalid data" if other bytes arrived than were sent.
-    pub fn transfer(&self, lab: &Lab, bytes: u64) -> io::Result<Arrived> {
-        let begun = Instant::now();
-        let (arrived, ()) = run(&self.connect(lab, Direction::Write)?, Some(bytes), |_| ())?;
-        Ok(Arrived { bytes: arrived, elapsed: begun.elapsed() })
-    }
-
     /// Sends during both times, and counts the bytes that arrive in the second.
     ///
     /// # Errors
-    /// As those of [`transfer`](Self::transfer).
+    /// The kernel's own, or "invalid data" if other bytes arrived than were sent.
     pub fn measure(&self, lab: &Lab, warm_up: Duration, measured: Duration) -> io::Result<Arrived> {
-        let recording = self.record(lab, RecordingTimes { warm_up, measured, every: measured }, |_| ())?;
+        let recording = self.record(lab, RecordingTimes { warm_up, measured, every: measured })?;
         Ok(Arrived { bytes: recording.bytes.iter().sum(), elapsed: recording.elapsed })
     }
 
-    /// Sends during both times, and samples the arrived data. `connected` gets the senders' sockets before anything is
-    /// sent.
+    /// Sends during both times, and samples the arrived data.
     ///
     /// # Errors
-    /// As those of [`transfer`](Self::transfer).
-    pub fn record(
-        &self,
-        lab: &Lab,
-        times: RecordingTimes,
-        connected: impl FnOnce(&[&TcpStream]),
-    ) -> io::Result<Recording> {
+    /// As those of [`measure`](Self::measure).
+    pub fn record(&self, lab: &Lab, times: RecordingTimes) -> io::Result<Recording> {
         let connections = self.connect(lab, Direction::Write)?;
-        let senders: Vec<&TcpStream> = connections.iter().map(|connection| &connection.sender).collect();
-        let controls = senders.iter().map(transport::congestion_of);
+        let controls = connections.iter().map(|connection| transport::congestion_of(&connection.sender));
         let congestion_controls = controls.collect::<io::Result<_>>()?;
-        connected(&senders);
-        let (_, watched) = run(&connections, None, |arrived| watch(arrived, times))?;
+        let watched = run(&connections, |arrived| watch(arrived, times))?;
         let Watched { samples, bytes, elapsed } = watched;
         Ok(Recording { samples, bytes, elapsed, congestion_controls })
     }
@@ -142,7 +124,7 @@ impl Streams {
     /// data.
     ///
     /// # Errors
-    /// As those of [`transfer`](Self::transfer).
+    /// As those of [`measure`](Self::measure).
     pub fn flow_during<T>(
         &self,
         lab: &Lab,
@@ -173,14 +155,13 @@ impl Streams {
         if !times.from.is_zero() && !passes(times.from) {
             return Ok(Vec::new());
         }
-        let (_, samples) = run(&self.connect(lab, direction)?, None, |connections| {
+        run(&self.connect(lab, direction)?, |connections| {
             let mut samples = vec![sample(connections)];
             while times.to.is_none_or(|to| begun.elapsed() < to) && passes(times.every) {
                 samples.push(sample(connections));
             }
             samples
-        })?;
-        Ok(samples)
+        })
     }
 
     fn connect(&self, lab: &Lab, direction: Direction) -> io::Result<Vec<Connection>> {
@@ -235,13 +216,8 @@ struct Connection {
     arrived: AtomicU64,
 }
 
-/// Sends until this many bytes have arrived on each connection, or until `meanwhile` is over; returns the bytes that
-/// arrived.
-fn run<T>(
-    connections: &[Connection],
-    bytes: Option<u64>,
-    meanwhile: impl FnOnce(&[Connection]) -> T,
-) -> io::Result<(u64, T)> {
+/// Sends until `meanwhile` is over.
+fn run<T>(connections: &[Connection], meanwhile: impl FnOnce(&[Connection]) -> T) -> io::Result<T> {
     let pattern = pattern();
     let is_over = AtomicBool::new(false);
     // An error of a connection that was torn down at the end is no error.
@@ -252,27 +228,24 @@ fn run<T>(
         })
     };
     let (pattern, unless_over) = (&pattern, &unless_over);
-    let outcome = thread::scope(|scope| {
+    thread::scope(|scope| {
         let mut threads = Vec::new();
         for connection in connections {
             threads.push(scope.spawn(move || {
                 connection.namespace.enter()?;
                 set_name(SENDER)?;
-                unless_over(connection.send(pattern, bytes.unwrap_or(u64::MAX)))
+                unless_over(connection.send(pattern))
             }));
             threads.push(scope.spawn(move || unless_over(connection.receive(pattern))));
         }
         let outcome = meanwhile(connections);
-        if bytes.is_none() {
-            is_over.store(true, Relaxed);
-            connections.iter().for_each(Connection::tear_down);
-        }
+        is_over.store(true, Relaxed);
+        connections.iter().for_each(Connection::tear_down);
         for thread in threads {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         }
-        Ok::<_, io::Error>(outcome)
-    })?;
-    Ok((connections.iter().map(Connection::arrived).sum(), outcome))
+        Ok(outcome)
+    })
 }
 
 /// The pattern twice, so that a slice can start anywhere in it.
@@ -311,13 +284,12 @@ impl Connection {
         self.arrived.load(Relaxed)
     }
 
-    fn send(&self, pattern: &[u8], bytes: u64) -> io::Result<()> {
+    /// Sends until the connection is torn down.
+    fn send(&self, pattern: &[u8]) -> io::Result<()> {
         let mut sent = 0;
-        while sent < bytes {
-            let piece = usize::try_from(bytes - sent).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
-            sent += (&self.sender).write(expected(pattern, sent, piece))? as u64;
+        loop {
+            sent += (&self.sender).write(expected(pattern, sent, PIECE_BYTES))? as u64;
         }
-        self.sender.shutdown(Shutdown::Write)
     }
 
     fn receive(&self, pattern: &[u8]) -> io::Result<()> {

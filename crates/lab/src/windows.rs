@@ -2,7 +2,7 @@
 //! small while another is large.
 
 use crate::experiment::Quantity;
-use observe::statistics::{Sample, jain_index};
+use observe::statistics::{Sample, correlation, jain_index};
 use observe::{SocketSeries, SocketsReport};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -69,22 +69,13 @@ impl Windows {
         quantities.into_iter().filter_map(|(quantity, value)| Some((quantity, value?))).collect()
     }
 
-    /// The mean of all pairs' correlation (Pearson's); a window that never moves has none.
+    /// The mean of all pairs' correlation; a window that never moves has none.
     fn correlation(&self) -> Option<f64> {
         let pairs = self.of_connections.iter().enumerate().flat_map(|(index, first)| {
             self.of_connections[index + 1..].iter().filter_map(|second| correlation(first, second))
         });
         Some(Sample::of(pairs)?.mean())
     }
-}
-
-fn correlation(first: &[f64], second: &[f64]) -> Option<f64> {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let (first_mean, second_mean) = (mean(first), mean(second));
-    let pairs = || first.iter().zip(second).map(|(a, b)| (a - first_mean, b - second_mean));
-    let common: f64 = pairs().map(|(a, b)| a * b).sum();
-    let squares = pairs().map(|(a, _)| a * a).sum::<f64>() * pairs().map(|(_, b)| b * b).sum::<f64>();
-    (squares > 0.0).then(|| common / squares.sqrt())
 }
 
 #[cfg(test)]

@@ -60,8 +60,8 @@ impl GilbertElliott {
     }
 
     /// The long-term share of packets that is lost.
-    #[must_use]
-    pub fn mean_loss(&self) -> f64 {
+    #[cfg(test)]
+    fn mean_loss(&self) -> f64 {
         let (enter, leave) = (self.enter_bad.fraction(), self.leave_bad.fraction());
         let bad = if enter + leave > 0.0 { enter / (enter + leave) } else { 0.0 };
         bad * self.loss_in_bad.fraction() + (1.0 - bad) * self.loss_in_good.fraction()

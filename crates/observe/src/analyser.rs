@@ -28,7 +28,8 @@ const POINTS_MAX: usize = 1 << 20;
 pub struct Options {
     /// The digests of connections without a captured login.
     pub digests: Digests,
-    /// The shortest pause that counts as a gap. `None`: half the smallest round trip, and at least a millisecond.
+    /// The shortest pause that counts as a gap. `None`: [`Gap::duration_min`](crate::Gap::duration_min)
+    /// of the smallest round trip.
     pub gap: Option<Duration>,
     /// The most points in a connection's timeline.
     pub timeline_points_max: usize,

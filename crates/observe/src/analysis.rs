@@ -162,15 +162,24 @@ pub struct CommandSummary {
 }
 
 impl CommandSummary {
+    /// What [`times`](Self::times) are, for a report's readers.
+    pub const TIMES_EXPLAINED: &str = "Ta is the transfer of a command's data; Tb the target's time, from the last data of a write, or the command of \
+         a read, to the status or the first data, less the round trip; Tc the initiator's time from a status to the \
+         next command, if nothing was outstanding between. The turnaround is the time from a command to its status, \
+         and a gap is a silence in the middle of its data.";
+
     /// The summary of one kind's complete commands; `None` if there are none.
-    pub(crate) fn of(kind: Kind, commands: &[CommandReport]) -> Option<Self> {
-        let chosen = || commands.iter().filter(|command| command.kind == kind && command.whole);
-        let statistic = |time: fn(&CommandReport) -> Option<u64>| Statistic::of(chosen().filter_map(time));
-        chosen().next()?;
+    #[must_use]
+    pub fn of<'a>(kind: Kind, commands: impl Iterator<Item = &'a CommandReport>) -> Option<Self> {
+        let chosen: Vec<_> = commands.filter(|command| command.kind == kind && command.whole).collect();
+        let statistic = |time: fn(&CommandReport) -> Option<u64>| {
+            Statistic::of(chosen.iter().filter_map(|command| time(command)))
+        };
+        chosen.first()?;
         Some(Self {
             kind,
-            commands: chosen().count() as u64,
-            data_bytes: chosen().map(|command| command.data_bytes).sum(),
+            commands: chosen.len() as u64,
+            data_bytes: chosen.iter().map(|command| command.data_bytes).sum(),
             ta: statistic(|command| Some(command.ta_ns)),
             tb: statistic(|command| Some(command.tb_ns)),
             tc: statistic(|command| command.tc_ns),
@@ -178,5 +187,18 @@ impl CommandSummary {
             r2t_wait: statistic(|command| (command.r2ts > 0).then_some(command.r2t_wait_ns)),
             gaps: statistic(|command| (command.gap_count > 0).then_some(command.gap_ns)),
         })
+    }
+
+    /// Its times by name, without those that no command had.
+    pub fn times(&self) -> impl Iterator<Item = (&'static str, Statistic)> {
+        let times = [
+            ("Ta", self.ta),
+            ("Tb", self.tb),
+            ("Tc", self.tc),
+            ("turnaround", self.turnaround),
+            ("R2T wait", self.r2t_wait),
+            ("gaps of a command", self.gaps),
+        ];
+        times.into_iter().filter_map(|(name, time)| Some((name, time?)))
     }
 }

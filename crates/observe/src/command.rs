@@ -2,7 +2,7 @@
 //!
 //! Times are those of the capture; [`crate::timing`] converts them to both ends.
 
-use pdu::{Instant, Itt, Lun, ScsiCommand};
+use pdu::{Duration, Instant, Itt, Lun, ScsiCommand};
 use serde::{Deserialize, Serialize};
 
 /// The most gaps of one command that are reported; further ones are only counted.
@@ -22,6 +22,14 @@ pub struct Gap {
     pub window_bytes: Option<u64>,
     /// Whether the command had no data that it was allowed to send, because an R2T was missing.
     pub waiting_for_r2t: bool,
+}
+
+impl Gap {
+    /// The shortest pause that counts as one over this round trip: half of it, and at least a millisecond.
+    #[must_use]
+    pub fn duration_min(rtt: Duration) -> Duration {
+        (rtt / 2).max(Duration::from_millis(1))
+    }
 }
 
 /// The direction of a command's data.

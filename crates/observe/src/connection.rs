@@ -2,7 +2,7 @@
 
 use crate::analyser::{Options, Room};
 use crate::analysis::{CommandSummary, ConnectionReport, DirectionReport};
-use crate::command::Kind;
+use crate::command::{Gap, Kind};
 use crate::commands::{Before, Commands};
 use crate::digests::Digests;
 use crate::flight::Flight;
@@ -13,13 +13,11 @@ use crate::segment::Segment;
 use crate::stream::{Piece, Stream};
 use crate::timeline::{Flow, Point, PointRoom, Timeline};
 use crate::timing::{CommandReport, RttParts};
-use pdu::{Duration, Header, Instant, Opcode};
+use pdu::{Header, Instant, Opcode};
 use std::net::SocketAddr;
 
 /// The port registered for iSCSI targets.
 const PORT: u16 = 3260;
-/// The shortest pause that counts as a gap, however short the round trip.
-const GAP_MIN: Duration = Duration::from_millis(1);
 
 /// The data of one end.
 #[derive(Debug, Default)]
@@ -277,9 +275,8 @@ impl Connection {
     }
 
     fn gap_ns_min(&self) -> u64 {
-        let half_rtt = self.rtt().whole().unwrap_or_default() / 2;
-        let least = self.options.gap.unwrap_or_else(|| half_rtt.max(GAP_MIN));
-        pdu::nanoseconds(least)
+        let rtt = || self.rtt().whole().unwrap_or_default();
+        pdu::nanoseconds(self.options.gap.unwrap_or_else(|| Gap::duration_min(rtt())))
     }
 
     /// The initiator's direction; the first captured one if nothing identifies it.
@@ -326,7 +323,7 @@ impl Connection {
             rtt_ns_min: rtt.whole().and_then(|rtt| u64::try_from(rtt.as_nanos()).ok()),
             to_target: self.halves[way].report(),
             to_initiator: self.halves[1 - way].report(),
-            summaries: kinds.iter().filter_map(|kind| CommandSummary::of(*kind, &reports)).collect(),
+            summaries: kinds.iter().filter_map(|kind| CommandSummary::of(*kind, reports.iter())).collect(),
             commands_without_status: commands.unended(),
             commands_not_kept: commands.not_kept,
             commands: reports,

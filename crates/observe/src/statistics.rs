@@ -188,6 +188,17 @@ pub fn jain_index(values: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
 }
 
+/// Pearson's correlation of two quantities that were measured together, from -1 to 1; `None` if one never changes.
+#[must_use]
+pub fn correlation(first: &[f64], second: &[f64]) -> Option<f64> {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (first_mean, second_mean) = (mean(first), mean(second));
+    let pairs = || first.iter().zip(second).map(|(a, b)| (a - first_mean, b - second_mean));
+    let common: f64 = pairs().map(|(a, b)| a * b).sum();
+    let squares = pairs().map(|(a, _)| a * a).sum::<f64>() * pairs().map(|(_, b)| b * b).sum::<f64>();
+    (squares > 0.0).then(|| common / squares.sqrt())
+}
+
 /// The share of each in their sum, from 0 to 1; all zero if the sum is.
 #[must_use]
 pub fn shares(values: &[f64]) -> Vec<f64> {
@@ -278,6 +289,14 @@ mod tests {
         assert_eq!(jain_index(&[8.0, 0.0, 0.0, 0.0]), Some(0.25));
         assert_close(jain_index(&[1.0, 2.0, 3.0]).expect("they have something"), 36.0 / 42.0);
         assert_eq!((jain_index(&[]), jain_index(&[0.0, 0.0])), (None, None));
+    }
+
+    #[test]
+    fn quantities_correlate_if_they_change_together() {
+        assert_eq!(correlation(&[1.0, 2.0, 3.0], &[6.0, 4.0, 2.0]), Some(-1.0));
+        assert_eq!(correlation(&[1.0, 2.0, 1.0, 2.0], &[1.0, 1.0, 2.0, 2.0]), Some(0.0));
+        assert_close(correlation(&[1.0, 2.0, 3.0], &[1.0, 2.0, 9.0]).expect("both change"), 0.917_662_9);
+        assert_eq!((correlation(&[1.0, 2.0], &[3.0, 3.0]), correlation(&[], &[])), (None, None));
     }
 
     #[test]

@@ -199,18 +199,10 @@ fn a_bar_stands_at_its_name_with_its_number_unless_it_is_not_valid() {
 }
 
 #[test]
-fn a_picture_has_the_same_size_and_no_fonts_on_every_machine() {
-    let figure = figure("my");
-    let png = figure.png().unwrap();
+fn a_picture_has_the_same_size_on_every_machine() {
+    let png = figure("my").png().unwrap();
     assert!(png.starts_with(b"\x89PNG"));
     assert_eq!(png[16..20], 1720_u32.to_be_bytes());
-    let svg = figure.svg_without_fonts().unwrap();
-    let document = Document::parse(&svg).unwrap();
-    assert!(
-        !document
-            .descendants()
-            .any(|node| node.has_tag_name("text") || node.attribute("font-family").is_some())
-    );
 }
 
 #[test]

@@ -36,14 +36,17 @@ pub enum Limit {
     /// The caller asks for too little: it was idle, or is itself slow.
     Caller,
     /// Too few requests are outstanding at a time to fill the path.
+    #[cfg_attr(feature = "serde", serde(rename = "queue_depth", alias = "depth"))]
     Depth,
     /// The target admits too few commands at a time (RFC 7143 §4.2.2.1).
     CommandWindow,
     /// The target asks for a write's data in too many steps (R2T, §11.8).
+    #[cfg_attr(feature = "serde", serde(rename = "r2t", alias = "ready_to_transfer"))]
     ReadyToTransfer,
     /// The target, or its disk, takes its time.
     Target,
     /// Data of reads arrives all the time, without a queue or losses: the network, or the target's sending, limits.
+    #[cfg_attr(feature = "serde", serde(rename = "network_or_target", alias = "arrival"))]
     Arrival,
     /// The send buffer of a socket is too small for the path.
     SendBuffer,

@@ -99,7 +99,9 @@ pub struct PathCounters {
     pub sent_bytes: u64,
     /// Payload sent again.
     pub repeated_bytes: u64,
-    /// Expiries of the retransmission timer.
+    /// Segments sent again.
+    pub repeated_segments: u32,
+    /// Expiries of the retransmission timer; zero where the kernel does not count them (Linux before 6.7).
     pub timeouts: u32,
     /// The time with data unsent or unacknowledged.
     pub busy: Duration,
@@ -130,6 +132,7 @@ impl PathMeasurement {
         counters: PathCounters {
             sent_bytes: 0,
             repeated_bytes: 0,
+            repeated_segments: 0,
             timeouts: 0,
             busy: Duration::ZERO,
             receive_window_limited: Duration::ZERO,

@@ -94,8 +94,6 @@ impl WriteTerms {
 pub const TCP_IPV4_BYTES: u32 = 52;
 /// Headers of IPv6 and of TCP with timestamps.
 pub const TCP_IPV6_BYTES: u32 = 72;
-/// The overhead of a packet on an Ethernet cable: preamble, header, checksum and gap (IEEE 802.3).
-pub const ETHERNET_CABLE_BYTES: u32 = 38;
 
 /// C of a link of `link_bits_per_second`. Each packet of `mtu` bytes has `framing_bytes` of framing around it and
 /// `header_bytes` of headers within, such as [`TCP_IPV4_BYTES`].
@@ -200,6 +198,8 @@ mod tests {
     use super::*;
 
     const MEBIBYTE: u64 = 1 << 20;
+    /// The overhead of a packet on an Ethernet cable: preamble, header, checksum and gap (IEEE 802.3).
+    const ETHERNET_CABLE_BYTES: u32 = 38;
     const ROUND_TRIPS_MS: [u64; 6] = [1, 5, 10, 20, 32, 50];
 
     /// C of Gigabit Ethernet.

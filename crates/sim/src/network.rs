@@ -15,9 +15,9 @@ pub use stream::Stream;
 use crate::agenda::Agenda;
 use crate::portal::{Outage, PortalId, Trouble};
 use crate::random::Random;
-use framing::PathSample;
 use pdu::{Duration, Instant};
 use pipe::Pipe;
+use policy::PathMeasurement;
 use std::io::{IoSlice, IoSliceMut};
 use std::task::Waker;
 
@@ -225,12 +225,12 @@ impl Network {
 
     /// What this end measures of its path to the other.
     #[must_use]
-    pub fn path_sample(&self, now: Instant, id: ConnectionId, from: Side) -> Option<PathSample> {
+    pub fn measure(&self, now: Instant, id: ConnectionId, from: Side) -> Option<PathMeasurement> {
         let [there, back] = [from, from.peer()].map(|side| side as usize);
         let pipes = &self.connections.get(id.0 as usize)?.pipes;
         let rtt = pipes[there].latency() + pipes[back].latency();
         let in_silence = pipes[back].silence(now);
-        Some(PathSample { rtt, rtt_min: rtt, in_silence, ..pipes[there].path_sample(now) })
+        Some(PathMeasurement { rtt, rtt_min: rtt, in_silence, ..pipes[there].measure(now) })
     }
 
     /// Wakes `waker` at the next notice for this end.

@@ -284,11 +284,6 @@ impl Scenario {
     pub fn connections(&self) -> u32 {
         self.hosts.iter().flat_map(HostPlan::all_paths).map(|path| u32::from(path.connections)).sum()
     }
-
-    /// The kinds of its faults, in the order of their time.
-    pub fn fault_kinds(&self) -> impl Iterator<Item = FaultKind> {
-        self.faults.iter().map(|(_, fault)| fault.kind)
-    }
 }
 
 fn hosts(

@@ -4,7 +4,7 @@ mod acknowledgement;
 mod clock;
 mod observer;
 mod pacing;
-mod path_sample;
+mod path_measurement;
 mod raw_option;
 mod readable_fd;
 mod retransmission_timeout;

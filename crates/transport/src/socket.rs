@@ -1,8 +1,9 @@
 //! A TCP socket as a [`Wire`].
 
-use crate::path_sample::path_sample;
+use crate::path_measurement::measure;
 use crate::{acknowledgement, send_queue, socket_options};
-use framing::{InForce, PathSample, SocketOptions, SocketOptionsError, Wire};
+use framing::{InForce, SocketOptions, SocketOptionsError, Wire};
+use policy::PathMeasurement;
 use socket2::SockRef;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -75,8 +76,8 @@ impl Wire for Socket {
         send_queue::unacknowledged_bytes(&self.stream)
     }
 
-    fn sample(&self) -> Option<PathSample> {
-        path_sample(&self.stream).ok()
+    fn measure(&self) -> Option<PathMeasurement> {
+        measure(&self.stream).ok()
     }
 
     fn limit_unsent(&self, bytes: u32) {

@@ -4,10 +4,11 @@
 //! protocol's thread still checks digests, because only it knows where PDUs begin. The rings cost one more copy of what is
 //! sent, and two of what is received.
 
-use crate::path_sample::path_sample;
+use crate::path_measurement::measure;
 use crate::{acknowledgement, send_queue, socket_options};
-use framing::{InForce, PathSample, SocketOptions, SocketOptionsError, Wire};
+use framing::{InForce, SocketOptions, SocketOptionsError, Wire};
 use futures_util::task::AtomicWaker;
+use policy::PathMeasurement;
 use rtrb::{Consumer, Producer, RingBuffer};
 use socket2::SockRef;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
@@ -176,10 +177,10 @@ impl Wire for ThreadedSocket {
         Ok(send_queue::unacknowledged_bytes(&self.stream)? + waiting_bytes)
     }
 
-    fn sample(&self) -> Option<PathSample> {
-        let waiting_bytes = u32::try_from(self.waiting_bytes()).unwrap_or(u32::MAX);
-        let sample = path_sample(&self.stream).ok()?;
-        Some(PathSample { unsent_bytes: sample.unsent_bytes.saturating_add(waiting_bytes), ..sample })
+    fn measure(&self) -> Option<PathMeasurement> {
+        let waiting_bytes = self.waiting_bytes() as u64;
+        let path = measure(&self.stream).ok()?;
+        Some(PathMeasurement { unsent_bytes: path.unsent_bytes + waiting_bytes, ..path })
     }
 
     fn limit_unsent(&self, bytes: u32) {

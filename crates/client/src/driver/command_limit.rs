@@ -11,7 +11,7 @@
 //! it has waited as long and none of its data has moved.
 
 use super::flush::SYNCHRONIZE_CACHE;
-use super::path::Request;
+use super::request::Request;
 use super::slots::RequestId;
 use super::{Driver, Path};
 use crate::config::FLUSH_LIMITS;

@@ -1,7 +1,8 @@
 //! The end of a command: success, a retry, or an error.
 
 use super::flush::SYNCHRONIZE_CACHE;
-use super::path::{Closing, Request};
+use super::path::Closing;
+use super::request::Request;
 use super::slots::RequestId;
 use super::{Driver, Plan};
 use crate::path_acceptance::{Change, change_told};
@@ -42,7 +43,7 @@ impl Driver {
                         tracing::warn!(path = %path.id, %lane, %fault, "a connection is given up");
                     }
                     let closing = Closing { loss, by: now + TARGET_CLOSES_WITHIN };
-                    if let Some(state) = path.lanes.iter_mut().find(|state| state.id == lane) {
+                    if let Some(state) = path.lane_mut(lane) {
                         state.closing = Some(closing);
                     }
                     path.wakers.wake(lane);

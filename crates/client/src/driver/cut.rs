@@ -4,7 +4,7 @@
 //! command is about to leave, so a READ or WRITE is as long as its operation until then.
 
 use super::Driver;
-use super::path::Request;
+use super::request::Request;
 use super::slots::RequestId;
 use pdu::Cdb;
 use scsi::Extent;

@@ -1,7 +1,7 @@
 //! A flush waits for every earlier write, then sends SYNCHRONIZE CACHE on each path that wrote.
 
 use super::operation::{Finished, Operation, Outcome};
-use super::path::Request;
+use super::request::Request;
 use super::{Driver, Sink};
 use crate::durability::{FlushMark, Generation};
 use crate::path_id::PathId;

@@ -22,9 +22,10 @@ pub(crate) async fn run(shared: Arc<Shared>, path: PathId, lane: LaneId) {
 impl Driver {
     fn poll_lane(&mut self, cx: &mut Context<'_>, at: PathId, lane: LaneId, now: Instant) -> Poll<()> {
         let Some(path) = self.paths.get_mut(at) else { return Poll::Ready(()) };
-        let Some(state) = path.lanes.iter().find(|state| state.id == lane) else { return Poll::Ready(()) };
+        let Some(state) = path.lane(lane) else { return Poll::Ready(()) };
+        let is_open = state.closing.is_none();
         path.wakers.register(lane, cx.waker(), false);
-        if state.closing.is_none() {
+        if is_open {
             let received = self.receive(cx, at, lane, now);
             // The target closes a connection as soon as it has logged it out.
             self.drain_events(at, now);
@@ -37,7 +38,7 @@ impl Driver {
             self.dispatch(now);
         }
         let sent = self.send(cx, at, lane, now);
-        let closing = self.paths[at].lanes.iter().find(|state| state.id == lane).map(|state| state.closing);
+        let closing = self.paths[at].lane(lane).map(|state| state.closing);
         match (sent, closing) {
             (_, None) => Poll::Ready(()),
             (Ok(()), Some(Some(closing))) if self.awaits_close(cx, at, lane, closing, now) => Poll::Pending,
@@ -55,7 +56,7 @@ impl Driver {
 
     /// Whether the session wants to keep this connection.
     fn is_open(&self, at: PathId, lane: LaneId) -> bool {
-        self.paths[at].lanes.iter().any(|state| state.id == lane && state.closing.is_none())
+        self.paths[at].lane(lane).is_some_and(|state| state.closing.is_none())
     }
 
     fn receive(
@@ -130,7 +131,7 @@ impl Driver {
         } else {
             tracing::warn!(path = %path.id, %lane, portal = %path.portals.leading(), %error, "a connection is lost");
         }
-        let is_probed = path.lanes.iter().any(|state| state.id == lane && state.tail.is_probed());
+        let is_probed = path.lane(lane).is_some_and(|state| state.tail.is_probed());
         if matches!(error, ConnectionError::Closed) && is_probed && self.probes_tails {
             tracing::info!(path = %path.id, "silent connections are pinged no more: the target closes them");
             self.probes_tails = false;

@@ -1,7 +1,7 @@
 //! The lanes of a path, as the placement policy sees them.
 
 use super::path::{Lane, Path};
-use framing::{PathSample, UnsentLimit};
+use framing::UnsentLimit;
 use pdu::{Duration, Instant};
 use policy::{LaneLoad, LaneSample, Obstacle, PathCounters, PathMeasurement};
 use session::initiator::LaneState;
@@ -41,45 +41,18 @@ impl Measurement {
         self.path.as_ref()
     }
 
-    /// The measurement, renewed with `sample` if it is this old.
+    /// The measurement, renewed with `measure` if it is this old.
     fn at(
         &mut self,
         now: Instant,
         age_max: Duration,
-        sample: impl FnOnce() -> Option<PathSample>,
+        measure: impl FnOnce() -> Option<PathMeasurement>,
     ) -> Option<PathMeasurement> {
         let is_fresh = |taken: Instant| now.saturating_duration_since(taken) < age_max;
         if !self.taken.is_some_and(is_fresh) {
-            (self.taken, self.path) = (Some(now), sample().map(in_bytes));
+            (self.taken, self.path) = (Some(now), measure());
         }
         self.path
-    }
-}
-
-fn in_bytes(sample: PathSample) -> PathMeasurement {
-    let bytes = |segments: u32| u64::from(segments) * u64::from(sample.segment_bytes);
-    PathMeasurement {
-        rtt: sample.rtt,
-        rtt_min: sample.rtt_min,
-        delivery_bytes_per_second: sample.delivery_bytes_per_second,
-        congestion_window_bytes: bytes(sample.congestion_window_segments),
-        in_flight_bytes: bytes(sample.in_flight_segments),
-        unsent_bytes: sample.unsent_bytes.into(),
-        is_recovering: sample.is_recovering,
-        is_timed_out: sample.is_timed_out,
-        is_in_slow_start: sample.is_in_slow_start,
-        out_silence: sample.out_silence,
-        in_silence: sample.in_silence,
-        receive_rtt: sample.receive_rtt,
-        counters: PathCounters {
-            sent_bytes: sample.sent_bytes,
-            repeated_bytes: sample.repeated_bytes,
-            timeouts: sample.timeouts,
-            busy: sample.busy,
-            receive_window_limited: sample.receive_window_limited,
-            received_segments: sample.received_segments,
-            out_of_order_segments: sample.out_of_order_segments,
-        },
     }
 }
 
@@ -171,7 +144,7 @@ impl Lane {
     /// A measurement younger than `age_max`. What the connection takes ahead follows it.
     pub(super) fn measure(&mut self, now: Instant, age_max: Duration) -> Option<PathMeasurement> {
         let connection = &self.connection;
-        let measured = self.measurement.at(now, age_max, || connection.sample());
+        let measured = self.measurement.at(now, age_max, || connection.measure());
         if let Some(path) = measured.filter(|_| self.socket.unsent == UnsentLimit::RoundTrip) {
             self.connection.limit_ahead(ahead_bytes(&path));
         }
@@ -212,28 +185,29 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    const SAMPLE: PathSample = PathSample {
+    const PATH: PathMeasurement = PathMeasurement {
         rtt: Duration::from_millis(20),
         rtt_min: Duration::from_millis(20),
         delivery_bytes_per_second: 1_000_000,
-        congestion_window_segments: 10,
-        in_flight_segments: 7,
-        segment_bytes: 1448,
-        retransmitted_segments: 3,
+        congestion_window_bytes: 14_480,
+        in_flight_bytes: 10_136,
         unsent_bytes: 0,
         is_recovering: true,
         is_timed_out: false,
         is_in_slow_start: false,
         out_silence: Duration::ZERO,
         in_silence: Duration::ZERO,
-        sent_bytes: 0,
-        repeated_bytes: 0,
-        timeouts: 0,
-        busy: Duration::ZERO,
-        receive_window_limited: Duration::ZERO,
         receive_rtt: Duration::ZERO,
-        received_segments: 0,
-        out_of_order_segments: 0,
+        counters: PathCounters {
+            sent_bytes: 0,
+            repeated_bytes: 0,
+            repeated_segments: 3,
+            timeouts: 0,
+            busy: Duration::ZERO,
+            receive_window_limited: Duration::ZERO,
+            received_segments: 0,
+            out_of_order_segments: 0,
+        },
     };
 
     /// How often the wire is asked if a policy looks at the lane at each of these milliseconds.
@@ -244,7 +218,7 @@ mod tests {
             let now = Instant::ZERO + Duration::from_millis(*ms);
             let path = measurement.at(now, MEASUREMENT_AGE_MAX, || {
                 taken.set(taken.get() + 1);
-                Some(SAMPLE)
+                Some(PATH)
             });
             assert!(path.is_some());
         }
@@ -263,8 +237,8 @@ mod tests {
     }
 
     /// What may be taken ahead with this window, in segments, and this round trip.
-    fn ahead(congestion_window_segments: u32, rtt: Duration) -> u32 {
-        ahead_bytes(&in_bytes(PathSample { congestion_window_segments, rtt, ..SAMPLE }))
+    fn ahead(window_segments: u64, rtt: Duration) -> u32 {
+        ahead_bytes(&PathMeasurement { congestion_window_bytes: window_segments * 1448, rtt, ..PATH })
     }
 
     #[test]
@@ -288,11 +262,5 @@ mod tests {
     #[test]
     fn a_measurement_that_is_ten_milliseconds_old_is_renewed() {
         assert_eq!(samples_taken(&[0, 10, 19, 20]), 3);
-    }
-
-    #[test]
-    fn windows_are_told_in_bytes() {
-        let path = in_bytes(SAMPLE);
-        assert_eq!((path.congestion_window_bytes, path.in_flight_bytes), (14_480, 10_136));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Driver;
 use super::lane_sample::Candidate;
-use super::path::Request;
+use super::request::Request;
 use crate::Host;
 use pdu::{Duration, Instant};
 use policy::{Diagnosis, Look, Seen, Tally};

@@ -1,7 +1,7 @@
 //! A caller's operation: one or more commands, and one answer.
 
 use super::flush::{Asked, Flush};
-use super::path::Request;
+use super::request::Request;
 use super::slots::{OperationId, RequestId};
 use super::{Driver, Plan};
 use crate::backend::block_error;

@@ -3,24 +3,20 @@
 use super::command_limit::Watch;
 use super::connection_recovery::{Recoveries, Vacancy};
 use super::lane_sample::Measurement;
-use super::slots::{OperationId, RequestId};
+use super::slots::RequestId;
 use super::tail_probe::Tail;
-use crate::durability::{CacheLosses, FlushMark};
-use crate::login::{Applicant, Opened};
+use crate::login::Opened;
 use crate::path_id::PathId;
 use crate::portal_group::PortalGroup;
 use crate::report::{ConnectionReport, PathReport, PathState};
-use crate::retry::{CommandKind, Ending};
 use crate::{Config, TargetError};
 use event_listener::Event;
 use framing::{Connection, LaneWakers, SocketOptions, Wire};
 use futures_channel::oneshot;
 use futures_util::lock::Mutex;
-use pdu::{Cdb, Cid, Instant, Isid, LaneId, Lun, TaskAttribute, TaskManagementOutcome, Tsih};
+use pdu::{Cid, Instant, Isid, LaneId, Lun, TaskManagementOutcome, Tsih};
 use policy::tuner::Law;
-use scsi::Extent;
-use session::initiator::{self, Data, FunctionId, LaneState, TaskId};
-use session::login::initiator::Joining;
+use session::initiator::{self, FunctionId, LaneState, TaskId};
 use session::parameters::{ConnectionParameters, LaneRole, SessionParameters, SplitLanes};
 use session::seam::{Endpoint, LaneLoss};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -32,82 +28,6 @@ pub(crate) type SharedEvent = Arc<Event>;
 
 /// A lock that lets one task at a time do something.
 pub(crate) type SharedTurn = Arc<Mutex<()>>;
-
-/// One command of an operation, from its submission until its outcome is known.
-#[derive(Clone)]
-pub(super) struct Request {
-    pub operation: OperationId,
-    pub lun: Lun,
-    pub kind: CommandKind,
-    pub cdb: Cdb,
-    pub data: Data,
-    pub extent: Extent,
-    /// Whether a short transfer is an error.
-    pub exact: bool,
-    /// The only path that may carry it; `None` for any path to the unit.
-    pub path: Option<PathId>,
-    /// Whether its write needs a flush to be durable.
-    pub dirties: bool,
-    pub attribute: TaskAttribute,
-    /// The cache losses of its unit that were known when a session took it.
-    pub losses: CacheLosses,
-    /// Its number in the order in which sessions took commands.
-    pub placed: u64,
-    /// When a session took it.
-    pub placed_at: Instant,
-    /// How often it exceeded the command limit.
-    pub overdue: u32,
-    /// For a SYNCHRONIZE CACHE: the writes that it covers.
-    pub flush: Option<FlushMark>,
-    /// The time of the target's first decline.
-    pub declined_since: Option<Instant>,
-    /// How often it was declined or got a unit attention.
-    pub attempts: u32,
-}
-
-impl Request {
-    /// A command without an effect, to be filled in.
-    pub fn new(operation: OperationId, lun: Lun) -> Self {
-        Self {
-            operation,
-            lun,
-            kind: CommandKind::Read,
-            cdb: [0; Cdb::INLINE_BYTES].into(),
-            data: Data::None,
-            extent: Extent::default(),
-            exact: false,
-            path: None,
-            dirties: false,
-            attribute: TaskAttribute::Simple,
-            losses: CacheLosses::default(),
-            placed: 0,
-            placed_at: Instant::ZERO,
-            overdue: 0,
-            flush: None,
-            declined_since: None,
-            attempts: 0,
-        }
-    }
-
-    /// Whether it asks this one path about the unit, or about its reservation.
-    pub const fn is_question(&self) -> bool {
-        self.path.is_some() && self.flush.is_none()
-    }
-
-    /// Whether it is one of several questions whose order matters: it is not sent again, because that would be behind
-    /// commands that were sent after it.
-    pub fn is_in_order(&self) -> bool {
-        self.is_question() && self.attribute == TaskAttribute::Ordered
-    }
-
-    /// A conflict ends a command before it begins, but may end EXTENDED COPY amid its segments.
-    pub const fn ending_of_conflict(&self) -> Ending {
-        match self.kind {
-            CommandKind::Once => Ending::Failed,
-            _ => Ending::Told,
-        }
-    }
-}
 
 /// The end of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +41,7 @@ pub(super) struct Closing {
 pub(super) struct Lane {
     pub id: LaneId,
     pub connection: Connection<Box<dyn Wire + Send>>,
-    cid: Cid,
+    pub(super) cid: Cid,
     /// What it carries of its session.
     pub(super) role: LaneRole,
     peer: SocketAddr,
@@ -194,7 +114,7 @@ pub(crate) struct Path {
     pub(super) tsih: Option<Tsih>,
     /// How long the target wants to be left alone, if it has said so beside the negotiation.
     pub(super) time2wait_s: Option<u16>,
-    next_cid: u16,
+    pub(super) next_cid: u16,
     logging_out: bool,
 }
 
@@ -287,79 +207,6 @@ impl Path {
         self.is_connected() && self.ceiling.is_none() && self.lanes.len() < most
     }
 
-    /// The parameters of the login that makes this path's session.
-    pub fn leader(&mut self, config: &Config, target_name: &str) -> Applicant {
-        let cid = self.fresh_cid();
-        let leader = self.applicant(config, target_name, cid);
-        Applicant { portal_group_tag: self.portals.tag_of_leading(&leader.portal), ..leader }
-    }
-
-    /// The parameters of the logins that make `count` further connections of its session at once; `None` without a
-    /// session.
-    ///
-    /// If no connection is left that could log out the broken ones, there is one login, with the CID of the last broken
-    /// one, which it reinstates (RFC 7143 §6.3.4). A concurrent login would break the new connection: under the same
-    /// CID by reinstating it again, under a fresh CID by logging it out. These logins must therefore end before others
-    /// start.
-    pub fn joiners(&mut self, config: &Config, target_name: &str, count: usize) -> Option<Vec<Applicant>> {
-        let lost = self.vacancies.iter().rev().find_map(|vacancy| vacancy.cid);
-        let cids: Vec<Cid> = match lost {
-            Some(lost) if self.connections() == 0 => vec![lost],
-            _ => (0..count).map(|_| self.fresh_cid()).collect(),
-        };
-        cids.into_iter().map(|cid| self.joiner(config, target_name, cid)).collect()
-    }
-
-    fn joiner(&mut self, config: &Config, target_name: &str, cid: Cid) -> Option<Applicant> {
-        let applicant = self.applicant(config, target_name, cid);
-        let (tsih, session, core) = (self.tsih?, self.parameters?, self.core.as_ref()?);
-        Some(Applicant {
-            portal_group_tag: self.portals.tag(),
-            joining: Some(Joining { tsih, session, replaced_exp_stat_sn: core.exp_stat_sn(cid) }),
-            cmd_sn: core.cmd_sn(),
-            ..applicant
-        })
-    }
-
-    /// The parameters of the logins that complete its session's bundle, at the same portal; none if it is not split, `None`
-    /// without a session.
-    pub fn companions(&mut self, config: &Config, target_name: &str) -> Option<Vec<Applicant>> {
-        let roles = self.parameters?.split.roles().iter().skip(1);
-        let companion = |role: &LaneRole| {
-            let cid = self.fresh_cid();
-            let joiner = self.joiner(config, target_name, cid)?;
-            Some(Applicant { portal: self.portals.leading().clone(), role: *role, ..joiner })
-        };
-        roles.map(companion).collect()
-    }
-
-    /// The parameters of a leading login with this CID, at the portal whose turn it is.
-    fn applicant(&mut self, config: &Config, target_name: &str, cid: Cid) -> Applicant {
-        Applicant {
-            portal: self.portals.take_next(),
-            portal_group_tag: None,
-            target_name: Some(target_name.to_owned()),
-            isid: self.isid,
-            cid,
-            joining: None,
-            role: LaneRole::Whole,
-            cmd_sn: config.first_cmd_sn,
-            offer: config.offer,
-        }
-    }
-
-    /// A CID that no connection of the session and no vacancy has.
-    fn fresh_cid(&mut self) -> Cid {
-        loop {
-            let cid = Cid(self.next_cid);
-            self.next_cid = self.next_cid.wrapping_add(1);
-            let is_lost = self.vacancies.iter().any(|vacancy| vacancy.cid == Some(cid));
-            if !is_lost && self.lanes.iter().all(|lane| lane.cid != cid) {
-                return cid;
-            }
-        }
-    }
-
     /// Starts the session, for the first time or again, with its leading connection.
     pub fn begin(&mut self, now: Instant, config: &Config, lane: LaneId, opened: Opened) {
         let established = &opened.established;
@@ -444,6 +291,14 @@ impl Path {
         }
     }
 
+    pub(super) fn lane(&self, lane: LaneId) -> Option<&Lane> {
+        self.lanes.iter().find(|known| known.id == lane)
+    }
+
+    pub(super) fn lane_mut(&mut self, lane: LaneId) -> Option<&mut Lane> {
+        self.lanes.iter_mut().find(|known| known.id == lane)
+    }
+
     /// Connections that are not being logged out.
     pub fn open_connections(&self) -> usize {
         self.open_lanes().count()
@@ -470,7 +325,9 @@ impl Path {
         let Some(core) = self.core.as_mut().filter(|_| !is_last) else { return false };
         core.logout_lane(now, lane);
         // It counts no more, neither as one that works nor as a spare one.
-        self.lanes.iter_mut().filter(|known| known.id == lane).for_each(|lane| lane.spare_since = None);
+        if let Some(lane) = self.lane_mut(lane) {
+            lane.spare_since = None;
+        }
         // More than the session may have cannot be missed.
         self.connections_wanted = self.connections_wanted.min(self.session_limit()).saturating_sub(1).max(1);
         true
@@ -490,8 +347,8 @@ impl Path {
     }
 
     pub(super) fn lane_state(&self, lane: LaneId) -> Option<LaneState> {
-        let known = self.lanes.iter().any(|known| known.id == lane);
-        self.core.as_ref().filter(|_| known).map(|core| core.lane_state(lane))
+        self.lane(lane)?;
+        self.core.as_ref().map(|core| core.lane_state(lane))
     }
 
     /// Wakes the tasks of lanes that are in doubt, or that have data to send and a socket that accepts it.
@@ -561,7 +418,7 @@ impl Path {
             outstanding_commands: state.map_or(0, |state| state.outstanding_commands),
             outstanding_bytes: state.map_or(0, |state| state.outstanding_bytes()),
             congestion: lane.congestion.clone(),
-            sample: lane.connection.sample(),
+            path: lane.connection.measure(),
         }
     }
 }

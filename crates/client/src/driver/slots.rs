@@ -1,8 +1,10 @@
 //! Tables with a kind of number each, so that an operation's number never finds a request.
 
 use super::operation::Operation;
-use super::path::{Path, Request};
+use super::path::Path;
+use super::request::Request;
 use crate::path_id::PathId;
+use crate::report::PathState;
 use slab::Slab;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Index, IndexMut};
@@ -112,6 +114,11 @@ impl Paths {
     /// The numbers of all paths, for changing the paths meanwhile.
     pub fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
         (0..u32::try_from(self.paths.len()).unwrap_or(u32::MAX)).map(PathId)
+    }
+
+    /// Those that have a session, or may have one again.
+    pub fn living(&self) -> impl Iterator<Item = &Path> {
+        self.paths.iter().filter(|path| path.state != PathState::Gone)
     }
 
     pub fn get(&self, id: PathId) -> Option<&Path> {

@@ -130,7 +130,7 @@ impl Driver {
 
     /// Whether one more session is allowed.
     pub fn may_add_session(&self) -> bool {
-        self.paths.iter().filter(|path| path.state != PathState::Gone).count() < self.sessions_max
+        self.paths.living().count() < self.sessions_max
     }
 
     /// Leaves the number of connections as it is.
@@ -253,9 +253,8 @@ impl Driver {
 
     /// The most connections that there can be, as far as is known.
     fn connections_max(&self) -> u32 {
-        let living = || self.paths.iter().filter(|path| path.state != PathState::Gone);
-        let of_sessions: usize = living().map(Path::connections_max).sum();
-        let further = self.sessions_max.saturating_sub(living().count());
+        let of_sessions: usize = self.paths.living().map(Path::connections_max).sum();
+        let further = self.sessions_max.saturating_sub(self.paths.living().count());
         number(of_sessions + further).min(TUNED_CONNECTIONS_MAX)
     }
 

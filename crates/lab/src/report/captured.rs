@@ -5,20 +5,7 @@ use crate::experiment::Plan;
 use crate::results::FolderError;
 use observe::report::{Cell, Section, Table, Unit};
 use observe::statistics::Statistic;
-use observe::{CommandReport, Kind};
-
-/// A time of a command, in nanoseconds.
-type Time = fn(&CommandReport) -> Option<u64>;
-
-/// As [`observe::timing`] defines them.
-const TIMES: [(&str, Time); 6] = [
-    ("Ta", |command| Some(command.ta_ns)),
-    ("Tb", |command| Some(command.tb_ns)),
-    ("Tc", |command| command.tc_ns),
-    ("turnaround", |command| Some(command.turnaround_ns)),
-    ("R2T wait", |command| (command.r2ts > 0).then_some(command.r2t_wait_ns)),
-    ("gaps of a command", |command| (command.gap_count > 0).then_some(command.gap_ns)),
-];
+use observe::{CommandSummary, Kind};
 
 /// A table for every captured combination; `None` if there is none.
 pub(super) fn section(plan: &Plan, runs: &mut RunsOverTime<'_>) -> Result<Option<Section>, FolderError> {
@@ -30,14 +17,10 @@ pub(super) fn section(plan: &Plan, runs: &mut RunsOverTime<'_>) -> Result<Option
     }
     Ok((!tables.is_empty()).then(|| Section {
         heading: "Commands as they were captured".to_owned(),
-        paragraphs: vec![
-            "Ta is the transfer of a command's data; Tb the target's time, from the last data of a write, or the \
-             command of a read, to the status or the first data, less the round trip; Tc the initiator's time from a \
-             status to the next command, if nothing was outstanding between. The turnaround is that from a command to \
-             its status, and a gap a silence in the middle of its data. Of one run for each combination, those \
-             commands that were captured whole."
-                .to_owned(),
-        ],
+        paragraphs: vec![format!(
+            "{} Of one run for each combination, those commands that were captured whole.",
+            CommandSummary::TIMES_EXPLAINED
+        )],
         tables,
         ..Section::default()
     }))
@@ -48,13 +31,12 @@ fn table(run: &RunOverTime<'_>) -> Table {
     let mut table = Table::of_times(["time"]);
     let mut row = |name: String, cells: [Cell; 8]| table.row([Cell::Text(name)].into_iter().chain(cells));
     for (kind, label) in [(Kind::Write, "writes"), (Kind::Read, "reads")] {
-        let of_kind = || run.captured().filter(|command| command.kind == kind && command.whole);
-        for (name, time) in TIMES {
-            if let Some(statistic) = Statistic::of(of_kind().filter_map(time)) {
-                row(format!("{label}: {name}"), statistic.cells(is_valid));
-            }
+        let Some(summary) = CommandSummary::of(kind, run.captured()) else { continue };
+        for (name, statistic) in summary.times() {
+            row(format!("{label}: {name}"), statistic.cells(is_valid));
         }
-        let gaps = of_kind().flat_map(|command| &command.gaps).map(|gap| gap.duration_ns);
+        let of_kind = run.captured().filter(|command| command.kind == kind && command.whole);
+        let gaps = of_kind.flat_map(|command| &command.gaps).map(|gap| gap.duration_ns);
         if let Some(statistic) = Statistic::of(gaps) {
             row(format!("{label}: one gap"), statistic.cells(is_valid));
         }

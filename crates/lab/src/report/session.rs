@@ -201,13 +201,17 @@ fn negotiated(plan: &Plan) -> Table {
     table
 }
 
-fn pairs(terms: &SessionTerms) -> [(&'static str, String); 12] {
+fn pairs(terms: &SessionTerms) -> [(&'static str, String); 13] {
     let yes = |holds: bool| if holds { "Yes" } else { "No" }.to_owned();
     let bytes = |bytes: Bytes| Unit::Bytes.format(bytes.0 as f64);
     let digest = |wanted: bool| if wanted { "CRC32C" } else { "None" }.to_owned();
     [
-        ("sessions", terms.sessions.to_string()),
-        ("connections", terms.connections.to_string()),
+        ("sessions", terms.sessions().to_string()),
+        (
+            "connections",
+            terms.tuner.map_or(terms.connections.to_string(), |tuner| format!("by the tuner {}", tuner.0)),
+        ),
+        ("SplitLanes", terms.lanes.0.to_string()),
         ("InitialR2T", yes(terms.initial_r2t)),
         ("ImmediateData", yes(terms.immediate_data)),
         ("FirstBurstLength", bytes(terms.first_burst)),

@@ -169,7 +169,7 @@ impl SessionTerms {
     }
 
     /// The number of sessions: as many as connections, if they are split.
-    pub(super) fn sessions(&self) -> u16 {
+    pub(crate) fn sessions(&self) -> u16 {
         if self.lanes.0 == SplitLanes::None { self.sessions } else { self.connections }
     }
 

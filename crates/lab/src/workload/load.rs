@@ -25,7 +25,7 @@ pub struct Load<'a> {
 #[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum LoadError {
     /// There is no memory for its requests.
-    #[error("no memory for {depth} requests of {bytes} bytes")]
+    #[error("no memory for {depth} requests of {bytes} bytes; ask for fewer or shorter ones")]
     Memory { depth: usize, bytes: usize },
     /// The device failed a request.
     #[error("a {direction:?} of {bytes} bytes at {offset} failed: {source}")]

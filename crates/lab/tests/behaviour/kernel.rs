@@ -41,6 +41,7 @@ fn a_trace_tells_of_its_hosts_connections_and_of_what_was_lost() {
     use observe::{CongestionState, TcpEventKind, TcpTrace};
     use ropewalk_lab::monitor::{BpfError, TraceOptions, Tracer};
     use ropewalk_lab::netem::{LinkModel, Loss, Probability};
+    use ropewalk_lab::workload::Direction;
     use std::collections::BTreeSet;
 
     in_lab(|| {
@@ -55,7 +56,7 @@ fn a_trace_tells_of_its_hosts_connections_and_of_what_was_lost() {
             tracer => tracer.unwrap(),
         };
         let server = start(&lab.server).unwrap();
-        streams(&lab, 4).transfer(&lab, 2_000_000).unwrap();
+        streams(&lab, 4).carry(&lab, 8_000_000, Direction::Write).unwrap();
         let [client, server] = [client, server].map(|tracer| tracer.stop().unwrap());
         let count = |trace: &TcpTrace, kind| trace.events.iter().filter(|event| event.kind == kind).count();
         assert!(count(&client, TcpEventKind::Retransmitted) > 0);

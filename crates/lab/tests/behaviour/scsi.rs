@@ -187,7 +187,7 @@ fn a_session_that_cannot_be_as_it_was_asked_for_is_no_run() {
             ..SessionTerms::default()
         };
         let outcome = ScsiRun { session, ..of(Workload::Pattern(writes(1, 1))) }.run(&wan(), &reno(), 9);
-        let expected = "FirstBurstLength was to be 1048576, but is 262144";
+        let expected = "FirstBurstLength was to be 1048576, but is 262144: the two ends cannot agree on it; change setup.scsi";
         assert!(
             matches!(&outcome, Err(error @ ScsiRunError::Negotiated { .. }) if error.to_string() == expected),
             "{outcome:?}"

@@ -1,6 +1,6 @@
 //! An analysis for people.
 
-use super::{Analysis, ConnectionReport, DirectionReport};
+use super::{Analysis, CommandSummary, ConnectionReport, DirectionReport};
 use super::{latency, over_time};
 use crate::command::Kind;
 use crate::report::{Cell, Fact, Report, Section, Standing, Table, Unit, Verdict, rfc3339};
@@ -48,13 +48,10 @@ impl Analysis {
     }
 
     fn summary(&self) -> Vec<String> {
-        let mut summary = vec![
-            "Ta is the transfer of a command's data; Tb the target's time, from the last data of a write, or the \
-             command of a read, to the status or the first data, less the round trip; Tc the initiator's time from a \
-             status to the next command, if nothing was outstanding between. With one command at a time, a cycle is Ta \
-             + RTT + Tb + Tc."
-                .to_owned(),
-        ];
+        let mut summary = vec![format!(
+            "{} With one command at a time, a cycle is Ta + RTT + Tb + Tc.",
+            CommandSummary::TIMES_EXPLAINED
+        )];
         if self.connections.len() > SHOWN_MAX {
             let count = self.connections.len();
             summary.push(format!("The first {SHOWN_MAX} of {count} connections are shown one by one."));
@@ -165,16 +162,7 @@ fn times(connection: &ConnectionReport) -> Table {
     let mut table = Table::of_times(["commands", "time"]);
     table.title = "Where the time of commands went".to_owned();
     for summary in &connection.summaries {
-        let times = [
-            ("Ta", summary.ta),
-            ("Tb", summary.tb),
-            ("Tc", summary.tc),
-            ("turnaround", summary.turnaround),
-            ("R2T wait", summary.r2t_wait),
-            ("gaps of a command", summary.gaps),
-        ];
-        for (time, statistic) in times {
-            let Some(statistic) = statistic else { continue };
+        for (time, statistic) in summary.times() {
             table.row([kind(summary.kind).into(), time.into()].into_iter().chain(statistic.cells(true)));
         }
     }

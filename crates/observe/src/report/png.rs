@@ -37,19 +37,6 @@ impl Figure {
         pixmap.encode_png().map_err(|error| DrawError(error.to_string()))
     }
 
-    /// The picture in SVG with its texts as outlines.
-    ///
-    /// # Errors
-    /// As [`Figure::png`].
-    pub fn svg_without_fonts(&self) -> Result<String, DrawError> {
-        let options = usvg::WriteOptions {
-            indent: usvg::Indent::None,
-            coordinates_precision: 2,
-            ..usvg::WriteOptions::default()
-        };
-        Ok(self.tree()?.to_string(&options))
-    }
-
     fn tree(&self) -> Result<usvg::Tree, DrawError> {
         let options = usvg::Options { fontdb: FONTS.clone(), ..usvg::Options::default() };
         usvg::Tree::from_str(&self.svg(), &options).map_err(|error| DrawError(error.to_string()))

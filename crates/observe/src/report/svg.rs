@@ -66,8 +66,8 @@ fn colour(series: usize) -> &'static str {
 }
 
 impl Figure {
-    /// The picture, light, with texts as texts: for a page, or a program with fonts. [`Figure::png`] and
-    /// [`Figure::svg_without_fonts`] look the same everywhere.
+    /// The picture, light, with texts as texts: for a page, or a program with fonts. [`Figure::png`] looks the same
+    /// everywhere.
     #[must_use]
     pub fn svg(&self) -> String {
         let header = header::draw(self);

@@ -90,8 +90,7 @@ impl Aggregate {
     }
 
     /// The part of it that members hold while they repair losses.
-    #[must_use]
-    pub fn frozen(&self) -> f64 {
+    fn frozen(&self) -> f64 {
         self.frozen.values().sum()
     }
 

@@ -1,7 +1,7 @@
 //! Compares a congestion control with its law: both are told the same.
 
 use super::{Flow, Law, State};
-use pdu::{Duration, Instant};
+use pdu::Duration;
 
 /// One call of a control's hook, as the control has recorded it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -159,8 +159,8 @@ impl<L: Law> Replay<L> {
 }
 
 /// The flow of a connection that has just begun.
-#[must_use]
-pub fn beginning(now: Instant) -> Flow {
+#[cfg(test)]
+pub(crate) fn beginning(now: pdu::Instant) -> Flow {
     Flow {
         now,
         window: 10.0,
@@ -177,6 +177,7 @@ pub fn beginning(now: Instant) -> Flow {
 mod tests {
     use super::*;
     use crate::law::Bic;
+    use pdu::Instant;
 
     /// A loss, a round trip after its repair, and the windows that they leave behind.
     fn lose_and_go_on(replay: &mut Replay<Bic>, window: f64, remains: u32, after: u32) {

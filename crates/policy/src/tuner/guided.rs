@@ -312,43 +312,49 @@ impl Guided {
             self.rest_before(trial).postpone(now);
             return Some(decision(now, sample, (before, sample.law), Reason::TooLate));
         }
-        let (connections, reason) = match (sample.connections > before, ratio) {
-            (true, ratio) if ratio >= GAIN_MIN => {
-                (self.up, self.enough) = (Rest::NONE, None);
-                (sample.connections, Reason::Better(ratio))
-            }
-            (true, ratio) if sample.overloads_more_than(&trial.before) => {
-                self.up = Rest::longest(now);
-                (before, Reason::Overload(ratio))
-            }
-            (true, ratio) => {
-                self.enough = Some(before);
-                (sample.connections, Reason::NotBetter(ratio))
-            }
-            (false, ratio) if ratio >= LOSS_MAX => {
-                self.down = Rest::NONE;
-                if trial.before.may_overload() {
-                    // The losses were not the path's.
-                    self.up.lengthen(now);
-                }
-                (sample.connections, Reason::AsGood(ratio))
-            }
-            (false, ratio)
-                if sample.is_full()
-                    && sample.connections >= self.terms.as_flows
-                    && is_taken_up(ratio, sample.connections, before) =>
-            {
-                self.down = Rest::NONE;
-                (sample.connections, Reason::StillFull(ratio))
-            }
-            (false, ratio) => {
-                self.down.lengthen(now);
-                self.stride /= 2.0;
-                self.end_retreat(now);
-                (before, Reason::Worse(ratio))
-            }
+        let (connections, reason) = if sample.connections > before {
+            self.judge_more(ratio, trial, sample, now)
+        } else {
+            self.judge_fewer(ratio, trial, sample, now)
         };
         Some(decision(now, sample, (connections, sample.law), reason))
+    }
+
+    /// Whether more connections stay.
+    fn judge_more(&mut self, ratio: f64, trial: &Trial, sample: &Sample, now: Instant) -> (u32, Reason) {
+        let before = trial.before.connections;
+        if ratio >= GAIN_MIN {
+            (self.up, self.enough) = (Rest::NONE, None);
+            (sample.connections, Reason::Better(ratio))
+        } else if sample.overloads_more_than(&trial.before) {
+            self.up = Rest::longest(now);
+            (before, Reason::Overload(ratio))
+        } else {
+            self.enough = Some(before);
+            (sample.connections, Reason::NotBetter(ratio))
+        }
+    }
+
+    /// Whether fewer do.
+    fn judge_fewer(&mut self, ratio: f64, trial: &Trial, sample: &Sample, now: Instant) -> (u32, Reason) {
+        let before = trial.before.connections;
+        let is_polite_enough = sample.connections >= self.terms.as_flows;
+        if ratio >= LOSS_MAX {
+            self.down = Rest::NONE;
+            if trial.before.may_overload() {
+                // The losses were not the path's.
+                self.up.lengthen(now);
+            }
+            (sample.connections, Reason::AsGood(ratio))
+        } else if sample.is_full() && is_polite_enough && is_taken_up(ratio, sample.connections, before) {
+            self.down = Rest::NONE;
+            (sample.connections, Reason::StillFull(ratio))
+        } else {
+            self.down.lengthen(now);
+            self.stride /= 2.0;
+            self.end_retreat(now);
+            (before, Reason::Worse(ratio))
+        }
     }
 
     /// Whether BBR stays. It does not if that cannot be said.

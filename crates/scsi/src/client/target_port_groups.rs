@@ -1,6 +1,7 @@
 //! Asymmetric logical unit access (SPC-4 §5.15, §6.37).
 
 use super::{u16_at, u32_at};
+use core::fmt;
 
 /// The access to a unit through a group of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +18,19 @@ pub enum AsymmetricAccessState {
     Transitioning,
     /// A state that this crate does not know.
     Other(u8),
+}
+
+impl fmt::Display for AsymmetricAccessState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::ActiveOptimized => "active/optimized",
+            Self::ActiveNonOptimized => "active/non-optimized",
+            Self::Standby => "standby",
+            Self::Unavailable => "unavailable",
+            Self::Transitioning => "transitioning",
+            Self::Other(state) => return write!(formatter, "in state {state:#x}"),
+        })
+    }
 }
 
 /// One group of ports.

@@ -1,8 +1,8 @@
 //! One direction of one connection.
 
 use crate::random::Random;
-use framing::PathSample;
 use pdu::{Duration, Instant};
+use policy::{PathCounters, PathMeasurement};
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut, Read};
 
@@ -136,31 +136,23 @@ impl Pipe {
 
     /// What its sender measures, but for the way back: a window of all that fits the pipe, and a retransmission timeout
     /// while it is stalled.
-    pub(super) fn path_sample(&self, now: Instant) -> PathSample {
-        let segments = |bytes: u64| u32::try_from(bytes.div_ceil(SEGMENT_BYTES)).unwrap_or(u32::MAX);
+    pub(super) fn measure(&self, now: Instant) -> PathMeasurement {
+        let whole_segments = |bytes: u64| bytes.div_ceil(SEGMENT_BYTES) * SEGMENT_BYTES;
         let is_stalled = now < self.stalled_until;
-        PathSample {
+        PathMeasurement {
             rtt: self.latency,
             rtt_min: self.latency,
             delivery_bytes_per_second: self.bytes_per_ms * 1000,
-            congestion_window_segments: segments(self.capacity_bytes as u64),
-            in_flight_segments: segments(self.taken_bytes - self.delivered_bytes),
-            segment_bytes: u32::try_from(SEGMENT_BYTES).unwrap_or(u32::MAX),
-            retransmitted_segments: 0,
+            congestion_window_bytes: whole_segments(self.capacity_bytes as u64),
+            in_flight_bytes: whole_segments(self.taken_bytes - self.delivered_bytes),
             unsent_bytes: 0,
             is_recovering: is_stalled,
             is_timed_out: is_stalled,
             is_in_slow_start: false,
             out_silence: now.saturating_duration_since(self.taken_at.max(self.delivered_at)),
             in_silence: Duration::ZERO,
-            sent_bytes: self.taken_bytes,
-            repeated_bytes: 0,
-            timeouts: 0,
-            busy: Duration::ZERO,
-            receive_window_limited: Duration::ZERO,
             receive_rtt: self.latency,
-            received_segments: 0,
-            out_of_order_segments: 0,
+            counters: PathCounters { sent_bytes: self.taken_bytes, ..PathCounters::default() },
         }
     }
 

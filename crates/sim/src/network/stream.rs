@@ -3,7 +3,8 @@
 use super::{Arrival, ConnectionId, Network, Side};
 use crate::clock::Clock;
 use crate::shared_cell::SharedCell;
-use framing::{InForce, PathSample, SocketOptions, SocketOptionsError, Wire};
+use framing::{InForce, SocketOptions, SocketOptionsError, Wire};
+use policy::PathMeasurement;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll};
 
@@ -69,8 +70,8 @@ impl Wire for Stream {
         Ok(self.network.lock().sent_bytes(self.connection, self.side).1)
     }
 
-    fn sample(&self) -> Option<PathSample> {
-        self.network.lock().path_sample(self.clock.now(), self.connection, self.side)
+    fn measure(&self) -> Option<PathMeasurement> {
+        self.network.lock().measure(self.clock.now(), self.connection, self.side)
     }
 
     /// A simulated stream has no options.

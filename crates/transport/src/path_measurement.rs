@@ -1,6 +1,6 @@
 //! Measurements of a path by the kernel (TCP_INFO, tcp(7)).
 
-use framing::PathSample;
+use policy::{PathCounters, PathMeasurement};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
@@ -15,7 +15,7 @@ const TIMED_OUT: u8 = 4;
 ///
 /// # Errors
 /// The system's own.
-pub(crate) fn path_sample(socket: &impl AsFd) -> io::Result<PathSample> {
+pub(crate) fn measure(socket: &impl AsFd) -> io::Result<PathMeasurement> {
     // SAFETY: `tcp_info` is plain integers, for which all-zero bytes are a value.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut bytes = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).map_err(io::Error::other)?;
@@ -33,29 +33,31 @@ pub(crate) fn path_sample(socket: &impl AsFd) -> io::Result<PathSample> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(PathSample {
+    let bytes = |segments: u32| u64::from(segments) * u64::from(info.tcpi_snd_mss);
+    let sent_segments = info.tcpi_unacked + info.tcpi_retrans;
+    Ok(PathMeasurement {
         rtt: Duration::from_micros(info.tcpi_rtt.into()),
         rtt_min: Duration::from_micros(info.tcpi_min_rtt.min(info.tcpi_rtt).into()),
         delivery_bytes_per_second: info.tcpi_delivery_rate,
-        congestion_window_segments: info.tcpi_snd_cwnd,
-        in_flight_segments: (info.tcpi_unacked + info.tcpi_retrans)
-            .saturating_sub(info.tcpi_sacked + info.tcpi_lost),
-        segment_bytes: info.tcpi_snd_mss,
-        retransmitted_segments: info.tcpi_total_retrans,
-        unsent_bytes: info.tcpi_notsent_bytes,
+        congestion_window_bytes: bytes(info.tcpi_snd_cwnd),
+        in_flight_bytes: bytes(sent_segments.saturating_sub(info.tcpi_sacked + info.tcpi_lost)),
+        unsent_bytes: info.tcpi_notsent_bytes.into(),
         is_recovering: RECOVERING.contains(&info.tcpi_ca_state),
         is_timed_out: info.tcpi_ca_state == TIMED_OUT,
         is_in_slow_start: info.tcpi_snd_cwnd < info.tcpi_snd_ssthresh,
         out_silence: milliseconds(info.tcpi_last_data_sent.min(info.tcpi_last_ack_recv)),
         in_silence: milliseconds(info.tcpi_last_data_recv),
-        sent_bytes: info.tcpi_bytes_sent,
-        repeated_bytes: info.tcpi_bytes_retrans,
-        timeouts: info.tcpi_total_rto.into(),
-        busy: Duration::from_micros(info.tcpi_busy_time),
-        receive_window_limited: Duration::from_micros(info.tcpi_rwnd_limited),
         receive_rtt: Duration::from_micros(info.tcpi_rcv_rtt.into()),
-        received_segments: info.tcpi_data_segs_in,
-        out_of_order_segments: info.tcpi_rcv_ooopack,
+        counters: PathCounters {
+            sent_bytes: info.tcpi_bytes_sent,
+            repeated_bytes: info.tcpi_bytes_retrans,
+            repeated_segments: info.tcpi_total_retrans,
+            timeouts: info.tcpi_total_rto.into(),
+            busy: Duration::from_micros(info.tcpi_busy_time),
+            receive_window_limited: Duration::from_micros(info.tcpi_rwnd_limited),
+            received_segments: info.tcpi_data_segs_in,
+            out_of_order_segments: info.tcpi_rcv_ooopack,
+        },
     })
 }
 
