@@ -75,7 +75,8 @@ Exit status: 0 done; 1 failed; 2 wrong usage; 3 interrupted, continues if starte
 differ; 5 refused, nothing written; 128 + N interrupted by signal N (130: Ctrl-C; serve exits with 0 if it could \
 flush its disks); 141 nobody reads the output any more.
 
-Remote disks are named iscsi://[user@]host[:port]/TARGET-IQN/LUN; ?congestion=NAME[:TERM,...] may follow. CHAP names and secrets come from --chap-file, or \
+Remote disks are named iscsi://[user@]host[:port]/TARGET-IQN/LUN; ?congestion=NAME[:TERM,...] may \
+follow. CHAP names and secrets come from --chap-file, or \
 from LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD. For mutual CHAP, the target's come from the same file, or from \
 LIBISCSI_CHAP_TARGET_USERNAME and LIBISCSI_CHAP_TARGET_PASSWORD.";
 

@@ -163,10 +163,10 @@ pub struct CommandSummary {
 
 impl CommandSummary {
     /// What [`times`](Self::times) are, for a report's readers.
-    pub const TIMES_EXPLAINED: &str = "Ta is the transfer of a command's data; Tb the target's time, from the last data of a write, or the command of \
-         a read, to the status or the first data, less the round trip; Tc the initiator's time from a status to the \
-         next command, if nothing was outstanding between. The turnaround is the time from a command to its status, \
-         and a gap is a silence in the middle of its data.";
+    pub const TIMES_EXPLAINED: &str = "Ta is the transfer of a command's data; Tb the target's time, from the last \
+         data of a write, or the command of a read, to the status or the first data, less the round trip; Tc the \
+         initiator's time from a status to the next command, if nothing was outstanding between. The turnaround is the \
+         time from a command to its status, and a gap is a silence in the middle of its data.";
 
     /// The summary of one kind's complete commands; `None` if there are none.
     #[must_use]

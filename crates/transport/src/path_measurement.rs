@@ -33,9 +33,13 @@ pub(crate) fn measure(socket: &impl AsFd) -> io::Result<PathMeasurement> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
+    Ok(of(&info))
+}
+
+fn of(info: &libc::tcp_info) -> PathMeasurement {
     let bytes = |segments: u32| u64::from(segments) * u64::from(info.tcpi_snd_mss);
     let sent_segments = info.tcpi_unacked + info.tcpi_retrans;
-    Ok(PathMeasurement {
+    PathMeasurement {
         rtt: Duration::from_micros(info.tcpi_rtt.into()),
         rtt_min: Duration::from_micros(info.tcpi_min_rtt.min(info.tcpi_rtt).into()),
         delivery_bytes_per_second: info.tcpi_delivery_rate,
@@ -58,9 +62,23 @@ pub(crate) fn measure(socket: &impl AsFd) -> io::Result<PathMeasurement> {
             received_segments: info.tcpi_data_segs_in,
             out_of_order_segments: info.tcpi_rcv_ooopack,
         },
-    })
+    }
 }
 
 fn milliseconds(count: u32) -> Duration {
     Duration::from_millis(count.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_told_in_bytes() {
+        // SAFETY: `tcp_info` is plain integers, for which all-zero bytes are a value.
+        let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+        (info.tcpi_snd_cwnd, info.tcpi_unacked, info.tcpi_snd_mss) = (10, 7, 1448);
+        let path = of(&info);
+        assert_eq!((path.congestion_window_bytes, path.in_flight_bytes), (14_480, 10_136));
+    }
 }
