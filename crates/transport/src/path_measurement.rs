@@ -16,8 +16,7 @@ const TIMED_OUT: u8 = 4;
 /// # Errors
 /// The system's own.
 pub(crate) fn measure(socket: &impl AsFd) -> io::Result<PathMeasurement> {
-    // SAFETY: `tcp_info` is plain integers, for which all-zero bytes are a value.
-    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut info = empty();
     let mut bytes = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).map_err(io::Error::other)?;
     // SAFETY: the kernel writes at most `bytes` bytes into `info`, which has that size and outlives the call;
     // the descriptor is borrowed, so it stays open.
@@ -34,6 +33,11 @@ pub(crate) fn measure(socket: &impl AsFd) -> io::Result<PathMeasurement> {
         return Err(io::Error::last_os_error());
     }
     Ok(of(&info))
+}
+
+fn empty() -> libc::tcp_info {
+    // SAFETY: `tcp_info` is plain integers, for which all-zero bytes are a value.
+    unsafe { std::mem::zeroed() }
 }
 
 fn of(info: &libc::tcp_info) -> PathMeasurement {
@@ -75,8 +79,7 @@ mod tests {
 
     #[test]
     fn windows_are_told_in_bytes() {
-        // SAFETY: `tcp_info` is plain integers, for which all-zero bytes are a value.
-        let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+        let mut info = empty();
         (info.tcpi_snd_cwnd, info.tcpi_unacked, info.tcpi_snd_mss) = (10, 7, 1448);
         let path = of(&info);
         assert_eq!((path.congestion_window_bytes, path.in_flight_bytes), (14_480, 10_136));
