@@ -9,6 +9,7 @@ mod forwarder;
 mod links;
 pub(crate) mod packet_socket;
 mod report;
+mod scheduling;
 mod standby;
 mod tap;
 mod wakefulness;
@@ -26,7 +27,6 @@ use packet_socket::{Batch, PacketSocket};
 use rustix::event::{EventfdFlags, eventfd};
 use standby::Standby;
 use std::io;
-use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel, sync_channel};
@@ -152,7 +152,7 @@ impl Beginning {
             self.second.map(|second| second.links(self.seed.wrapping_add(SECOND_SEED))).transpose()?;
         let (second_forward, second_backward) = second.unzip();
         Ok(Forwarder {
-            has_priority: be_punctual(),
+            has_priority: scheduling::be_punctual(),
             tools: Tools::new(self.tap),
             batch: Batch::new(),
             client: PacketSocket::open(relay_interface(Host::Client))?,
@@ -168,20 +168,6 @@ impl Beginning {
             wakefulness: Wakefulness::begin().ok().flatten(),
         })
     }
-}
-
-/// Above every ordinary process, below the kernel's own real-time threads.
-const PRIORITY: i32 = 10;
-
-/// Makes the calling thread wake in time. Returns whether it has priority over ordinary processes.
-fn be_punctual() -> bool {
-    // If refused, it wakes a little late, which the relay measures.
-    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    // SAFETY: plain integers, for which all-zero bytes are a value.
-    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-    parameters.sched_priority = PRIORITY;
-    // SAFETY: the kernel reads `parameters`, which outlives the call.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
 }
 
 fn join(thread: JoinHandle<Result<RelayReport, RelayError>>) -> Result<RelayReport, RelayError> {

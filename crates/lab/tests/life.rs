@@ -11,13 +11,15 @@ use requirement::{Need, skip};
 use ropewalk_lab::{Lab, Rights, Topology, in_user_namespace, ping};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use socket2::SockRef;
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use world::{ONE_TEST, again, assert_ran, in_lab, lab, link, topology};
@@ -130,17 +132,26 @@ fn a_lab_is_built_without_root() {
 fn no_processor_halts_while_a_relay_works() {
     in_lab(|| {
         let lab = lab(link(100, Duration::from_millis(1)));
-        if lab.rights != Rights::Root {
-            return skip(Need::Root, "it takes root to keep processors awake");
+        let mut kept_awake = CpuSet::new();
+        for thread in threads_named("relay-awake") {
+            // SAFETY: it takes and returns integers.
+            let policy = unsafe { libc::sched_getscheduler(thread.as_raw_pid()) };
+            assert_eq!(policy, libc::SCHED_IDLE, "it gives way to everything else");
+            let places = sched_getaffinity(Some(thread)).unwrap();
+            assert_eq!(places.count(), 1);
+            kept_awake.set((0..CpuSet::MAX_CPU).find(|processor| places.is_set(*processor)).unwrap());
         }
-        // The device tells the least that anybody has asked for.
-        let mut latency_us = [u8::MAX; 4];
-        match fs::File::open("/dev/cpu_dma_latency") {
-            Ok(mut device) => device.read_exact(&mut latency_us).unwrap(),
-            Err(error) => return skip(Need::CpuDmaLatency, &format!("/dev/cpu_dma_latency: {error}")),
-        }
-        assert_eq!(i32::from_ne_bytes(latency_us), 0);
+        assert_eq!(kept_awake, sched_getaffinity(None).unwrap());
+        assert!(lab.relay.stop().keeps_processors_awake);
     });
+}
+
+/// The threads of this process with this name.
+fn threads_named(name: &str) -> Vec<Pid> {
+    let threads = fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
+    let named = threads.filter(|thread| fs::read_to_string(thread.join("comm")).unwrap().trim_end() == name);
+    let id = |thread: PathBuf| thread.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    named.map(|thread| Pid::from_raw(id(thread)).unwrap()).collect()
 }
 
 /// This test once more.

@@ -23,8 +23,6 @@ pub enum Need {
     Ipv6,
     /// `processors`: two of them.
     Processors,
-    /// `cpu_dma_latency`: the device that keeps processors awake.
-    CpuDmaLatency,
     /// `io_uring`: an io_uring that the system grants.
     IoUring,
     /// `direct`: a temporary folder on a filesystem with direct I/O.
@@ -39,14 +37,13 @@ pub enum Need {
 const ALL: &str = "all";
 
 impl Need {
-    const EACH: [Self; 11] = [
+    const EACH: [Self; 10] = [
         Self::Root,
         Self::Peers,
         Self::Bpf,
         Self::Netns,
         Self::Ipv6,
         Self::Processors,
-        Self::CpuDmaLatency,
         Self::IoUring,
         Self::Direct,
         Self::Machine,
@@ -61,7 +58,6 @@ impl Need {
             Self::Netns => "netns",
             Self::Ipv6 => "ipv6",
             Self::Processors => "processors",
-            Self::CpuDmaLatency => "cpu_dma_latency",
             Self::IoUring => "io_uring",
             Self::Direct => "direct",
             Self::Machine => "machine",

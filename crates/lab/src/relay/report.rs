@@ -17,7 +17,7 @@ pub struct RelayReport {
     pub elapsed: Duration,
     /// Whether it had priority over all ordinary processes (`SCHED_FIFO`); not without root.
     pub has_priority: bool,
-    /// Whether processors idled in a loop meanwhile.
+    /// Whether processors were kept from halting meanwhile.
     #[serde(default)]
     pub keeps_processors_awake: bool,
     /// Whether its sockets had large enough buffers; not without root, unless `net.core.rmem_max` is 64 MiB and

@@ -4,6 +4,7 @@
 //! processor than the relay's, wakes regularly, and does the relay's work if nobody has for a moment.
 
 use super::forwarder::Forwarder;
+use super::scheduling;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -68,7 +69,7 @@ struct Duty {
 
 impl Duty {
     fn run(mut self) {
-        super::be_punctual();
+        scheduling::be_punctual();
         while !self.is_over.load(Ordering::Relaxed) {
             thread::sleep(self.period);
             // The holder of the lock is looking.
