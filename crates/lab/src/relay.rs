@@ -79,7 +79,9 @@ impl Relay {
         let thread_bell = bell.clone();
         let thread = thread::Builder::new().name("relay".to_owned()).spawn(move || {
             let event_loop = EventLoop::new(beginning.forwarder()?, to_answer, thread_bell.clone())?;
-            let _standby = Standby::start(event_loop.forwarder(), thread_bell, round_trip)?;
+            let _standby = Standby::start(event_loop.forwarder(), thread_bell.clone(), round_trip)?;
+            // If refused, threads wake late now and then, which the relay measures.
+            let _wakefulness = Wakefulness::begin(&event_loop.forwarder(), &thread_bell);
             // The caller waits for this.
             let _ = begun.send(());
             Ok(event_loop.run())
@@ -161,11 +163,9 @@ impl Beginning {
             backward: Direction::new(Way::Backward, Links::new(Way::Backward, backward, second_backward)),
             watch: Watch::new(),
             due: None,
-            looked_at: Duration::ZERO,
-            processor: 0,
+            last_look: Arc::default(),
             round_trip: self.round_trip,
-            // If refused, threads wake late now and then, which the relay measures.
-            wakefulness: Wakefulness::begin().ok().flatten(),
+            keeps_processors_awake: false,
         })
     }
 }

@@ -90,7 +90,7 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
         Verdict::Valid => Vec::new(),
         Verdict::Invalid(reasons) => {
             if reasons.iter().any(Reason::is_lateness) {
-                Wakefulness::change();
+                Wakefulness::learn(&relay);
             }
             reasons.iter().map(ToString::to_string).collect()
         }

@@ -3,9 +3,10 @@
 use super::direction::{Direction, Next, Tools, Turn};
 use super::packet_socket::{Batch, PacketSocket};
 use super::report::RelayReport;
-use super::wakefulness::Wakefulness;
 use super::watch::{Looker, Watch};
 use rustix::thread::sched_getcpu;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 pub(crate) struct Forwarder {
@@ -18,14 +19,18 @@ pub(crate) struct Forwarder {
     pub watch: Watch,
     /// The time of the next look, if no frame arrives before.
     pub due: Option<Duration>,
-    /// The time of the last look.
-    pub looked_at: Duration,
-    /// The processor of the relay's thread at that time.
-    pub processor: usize,
+    pub last_look: Arc<LastLook>,
     pub round_trip: Duration,
-    /// `None` if processors may halt.
-    pub wakefulness: Option<Wakefulness>,
+    pub keeps_processors_awake: bool,
     pub has_priority: bool,
+}
+
+/// The last look, also for threads that do not hold the forwarder.
+#[derive(Debug, Default)]
+pub(crate) struct LastLook {
+    ended_ns: AtomicU64,
+    /// Of the relay's thread, when it looked last.
+    processor: AtomicUsize,
 }
 
 /// The result of a look.
@@ -48,20 +53,23 @@ impl Forwarder {
         let ended = self.tools.clock.now();
         let work = ended.saturating_sub(begun);
         self.watch.gap(work.max(overdue).max(forward.waited).max(backward.waited));
-        self.watch.look_at_processor(looker, ended);
-        self.due = [forward, backward].into_iter().filter_map(|turn| turn.next.time(ended)).min();
-        self.looked_at = ended;
-        if looker == Looker::Relay {
-            self.processor = sched_getcpu();
+        match looker {
+            Looker::Relay | Looker::Standby => self.watch.look_at_processor(looker, ended),
+            Looker::Awake => self.watch.add_work(work),
         }
+        self.due = [forward, backward].into_iter().filter_map(|turn| turn.next.time(ended)).min();
+        self.last_look.note(looker, ended);
         Look { forward, backward, due: self.due, ended }
     }
 
-    /// For the thread that stands by: looks if nobody has for `patience`. Returns whether that has changed anything.
-    pub fn stand_in(&mut self, patience: Duration) -> bool {
+    /// For a thread that stands in for the relay's: looks if nobody has for `patience`. Returns whether that has changed
+    /// anything.
+    pub fn stand_in(&mut self, looker: Looker, patience: Duration) -> bool {
         let now = self.tools.clock.now();
-        self.watch.look_at_processor(Looker::Standby, now);
-        now.saturating_sub(self.looked_at) >= patience && self.look(Looker::Standby).has_moved()
+        if looker == Looker::Standby {
+            self.watch.look_at_processor(looker, now);
+        }
+        self.last_look.is_past(now, patience) && self.look(looker).has_moved()
     }
 
     /// The relay's report so far.
@@ -74,7 +82,7 @@ impl Forwarder {
             begun_ns: self.tools.clock.begun_ns(),
             elapsed,
             has_priority: self.has_priority,
-            keeps_processors_awake: self.wakefulness.is_some(),
+            keeps_processors_awake: self.keeps_processors_awake,
             has_large_buffers: self.client.has_large_buffers && self.server.has_large_buffers,
             round_trip: self.round_trip,
             forward: self.forward.report(dropped(&mut self.client)),
@@ -84,6 +92,26 @@ impl Forwarder {
             processor_share_max: self.watch.share_max(),
             sightings_lost: self.forward.sightings_lost() + self.backward.sightings_lost(),
         }
+    }
+}
+
+impl LastLook {
+    fn note(&self, looker: Looker, ended: Duration) {
+        self.ended_ns.store(pdu::nanoseconds(ended), Ordering::Relaxed);
+        if looker == Looker::Relay {
+            self.processor.store(sched_getcpu(), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether nobody has looked for `patience`.
+    pub fn is_past(&self, now: Duration, patience: Duration) -> bool {
+        let ended = Duration::from_nanos(self.ended_ns.load(Ordering::Relaxed));
+        now.saturating_sub(ended) >= patience
+    }
+
+    /// The processor of the relay's thread, when it looked last.
+    pub fn processor(&self) -> usize {
+        self.processor.load(Ordering::Relaxed)
     }
 }
 

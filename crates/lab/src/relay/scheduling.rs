@@ -10,7 +10,12 @@ const PRIORITY: i32 = 10;
 pub(super) fn be_punctual() -> bool {
     // If refused, it wakes a little late, which the relay measures.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    schedule(libc::SCHED_FIFO, PRIORITY).is_ok()
+    take_precedence().is_ok()
+}
+
+/// Makes the calling thread run before everything ordinary.
+pub(super) fn take_precedence() -> io::Result<()> {
+    schedule(libc::SCHED_FIFO, PRIORITY)
 }
 
 /// Makes the calling thread run only when nothing else wants to.

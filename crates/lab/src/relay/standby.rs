@@ -5,6 +5,7 @@
 
 use super::forwarder::Forwarder;
 use super::scheduling;
+use super::watch::Looker;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,10 +15,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// The inverse of the share of the round trip that this thread sleeps. If nobody looked meanwhile, it does; frames are
-/// then late by at most twice that and a wake-up, which the verdict allows.
-const PERIOD_SHARE: u32 = 140;
-/// A wake-up costs a processor that does not halt a few µs.
-const PERIOD_MIN: Duration = Duration::from_micros(70);
+/// then late by at most twice that.
+const PERIOD_SHARE: u32 = 80;
+/// A wake-up costs a virtual machine about 20 µs.
+const PERIOD_MIN: Duration = Duration::from_micros(250);
 const PERIOD_MAX: Duration = Duration::from_micros(500);
 
 /// A thread that stands by until this is dropped.
@@ -74,8 +75,8 @@ impl Duty {
             thread::sleep(self.period);
             // The holder of the lock is looking.
             let Ok(mut forwarder) = self.forwarder.try_lock() else { continue };
-            self.place.leave(forwarder.processor);
-            if forwarder.stand_in(self.period) {
+            self.place.leave(forwarder.last_look.processor());
+            if forwarder.stand_in(Looker::Standby, self.period) {
                 drop(forwarder);
                 let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
             }

@@ -1,23 +1,41 @@
-//! Keeps processors from halting while a relay works, where that helps.
+//! Keeps processors from halting while a relay works, where that helps, and watches the relay meanwhile.
 //!
 //! A hypervisor takes back a processor that halts, and may be milliseconds late to return it, for all of them at once. So
 //! each processor has a thread that loops whenever nothing else wants to run there. (The kernel's own request for that,
 //! `Documentation/power/pm_qos_interface.rst`, takes root, and does nothing where no driver manages idle processors, as in
-//! many virtual machines.) But a host that limits a machine's processor time counts the loops, too, and takes all processors
-//! away for milliseconds when the time is used up. Which kind of host this is, runs show: after one in which the relay was
-//! late, the next one is done the other way.
+//! many virtual machines.) Looping, it sees at once if the relay's thread, on another processor, does not look, and looks
+//! instead: a timer, which the thread that stands by waits for, costs a virtual machine too much to be as quick.
+//!
+//! But a host that limits a machine's processor time counts the loops, too, and takes all processors away for milliseconds
+//! when the time is used up. Which kind of host this is, runs show: after one in which the relay was late, the next one is
+//! done the other way, unless that was later still.
 
+use super::clock::Clock;
+use super::forwarder::{Forwarder, LastLook};
+use super::report::RelayReport;
 use super::scheduling;
+use super::watch::Looker;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::hint::spin_loop;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// Whether processors may halt. All relays of a process have the same processors.
 static MAY_HALT: AtomicBool = AtomicBool::new(false);
+
+/// The lateness, in nanoseconds, of the last relay that was late while processors were awake, and while they halted. Zero
+/// if none was.
+static LATENESS_NS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// The inverse of the share of the round trip after which a look is missing: half of what the verdict allows.
+const PATIENCE_SHARE: u32 = 100;
+const PATIENCE_MIN: Duration = Duration::from_micros(100);
+const PATIENCE_MAX: Duration = Duration::from_micros(500);
 
 /// Processors stay awake until this is dropped.
 #[derive(Debug)]
@@ -27,38 +45,30 @@ pub(crate) struct Wakefulness {
 }
 
 impl Wakefulness {
-    /// `None` if processors may halt. Fails if the system refuses a thread or its place.
-    pub fn begin() -> io::Result<Option<Self>> {
+    /// `None` if processors may halt. `bell` wakes the relay's thread, whose plans are outdated after another has looked.
+    /// Fails if the system refuses a thread or its place.
+    pub fn begin(forwarder: &Arc<Mutex<Forwarder>>, bell: &Arc<OwnedFd>) -> io::Result<Option<Self>> {
         if MAY_HALT.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let mut wakefulness = Self { is_over: Arc::default(), threads: Vec::new() };
         let processors = sched_getaffinity(None)?;
         for processor in (0..CpuSet::MAX_CPU).filter(|processor| processors.is_set(*processor)) {
-            wakefulness.keep_awake(processor)?;
+            let is_over = Arc::clone(&wakefulness.is_over);
+            let waker = Waker::new(processor, Arc::clone(forwarder), Arc::clone(bell), is_over);
+            wakefulness.threads.push(waker.start()?);
         }
+        forwarder.lock().unwrap_or_else(PoisonError::into_inner).keeps_processors_awake = true;
         Ok(Some(wakefulness))
     }
 
-    fn keep_awake(&mut self, processor: usize) -> io::Result<()> {
-        let is_over = Arc::clone(&self.is_over);
-        let (settled, has_settled) = sync_channel(1);
-        let thread = thread::Builder::new().name("relay-awake".to_owned()).spawn(move || {
-            let is_settled = stay_at(processor).and_then(|()| scheduling::give_way());
-            let may_loop = is_settled.is_ok();
-            // The caller waits for this.
-            let _ = settled.send(is_settled);
-            while may_loop && !is_over.load(Ordering::Relaxed) {
-                spin_loop();
-            }
-        })?;
-        self.threads.push(thread);
-        has_settled.recv().expect("the thread has told before it ends")
-    }
-
-    /// Does it the other way from the next relay on.
-    pub fn change() {
-        MAY_HALT.fetch_not(Ordering::Relaxed);
+    /// Learns from a relay that was late, for the next ones.
+    pub fn learn(late: &RelayReport) {
+        let may_halt = !late.keeps_processors_awake;
+        let [this_way, other_way] = [may_halt, !may_halt].map(|way| &LATENESS_NS[usize::from(way)]);
+        let lateness_ns = late.lateness().p999_ns;
+        this_way.store(lateness_ns, Ordering::Relaxed);
+        MAY_HALT.store(may_halt ^ (other_way.load(Ordering::Relaxed) < lateness_ns), Ordering::Relaxed);
     }
 }
 
@@ -66,9 +76,84 @@ impl Drop for Wakefulness {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // It does nothing that could panic.
+            // Its panic poisons the forwarder's lock, which tells the relay's thread.
             let _ = thread.join();
         }
+    }
+}
+
+/// The work of one thread.
+struct Waker {
+    processor: usize,
+    forwarder: Arc<Mutex<Forwarder>>,
+    bell: Arc<OwnedFd>,
+    is_over: Arc<AtomicBool>,
+    clock: Clock,
+    last_look: Arc<LastLook>,
+    patience: Duration,
+    /// Whoever holds the forwarder must not give way to others.
+    may_look: bool,
+}
+
+impl Waker {
+    fn new(
+        processor: usize,
+        forwarder: Arc<Mutex<Forwarder>>,
+        bell: Arc<OwnedFd>,
+        is_over: Arc<AtomicBool>,
+    ) -> Self {
+        let of_relay = forwarder.lock().unwrap_or_else(PoisonError::into_inner);
+        let (clock, last_look) = (of_relay.tools.clock, Arc::clone(&of_relay.last_look));
+        let patience = (of_relay.round_trip / PATIENCE_SHARE).clamp(PATIENCE_MIN, PATIENCE_MAX);
+        let may_look = of_relay.has_priority;
+        drop(of_relay);
+        Self { processor, forwarder, bell, is_over, clock, last_look, patience, may_look }
+    }
+
+    /// Returns when the thread gives way to all others.
+    fn start(self) -> io::Result<JoinHandle<()>> {
+        let (settled, has_settled) = sync_channel(1);
+        let thread = thread::Builder::new().name("relay-awake".to_owned()).spawn(move || {
+            let is_settled = stay_at(self.processor).and_then(|()| scheduling::give_way());
+            let gives_way = is_settled.is_ok();
+            // The caller waits for this.
+            let _ = settled.send(is_settled);
+            if gives_way {
+                self.run();
+            }
+        })?;
+        has_settled.recv().expect("the thread has told before it ends").map(|()| thread)
+    }
+
+    fn run(&self) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            spin_loop();
+            if self.may_look && self.is_missed() && self.look().is_err() {
+                // It must not loop in the way of others.
+                return;
+            }
+        }
+    }
+
+    /// Whether the relay's thread, on another processor, should have looked.
+    fn is_missed(&self) -> bool {
+        self.last_look.processor() != self.processor
+            && self.last_look.is_past(self.clock.now(), self.patience)
+    }
+
+    /// Looks, unless somebody does already. Fails if the thread does not give way afterwards.
+    fn look(&self) -> io::Result<()> {
+        if scheduling::take_precedence().is_err() {
+            return Ok(());
+        }
+        let has_moved = self
+            .forwarder
+            .try_lock()
+            .is_ok_and(|mut forwarder| forwarder.stand_in(Looker::Awake, self.patience));
+        if has_moved {
+            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        }
+        scheduling::give_way()
     }
 }
 

@@ -7,15 +7,21 @@ use std::time::Duration;
 /// The thread that looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Looker {
+    /// The relay's own.
     Relay,
+    /// The one that stands by.
     Standby,
+    /// One that keeps a processor awake.
+    Awake,
 }
 
 /// The times for which nobody looked, and the relay's use of a processor.
 pub(crate) struct Watch {
     gaps: Durations,
-    /// The work of each thread.
+    /// The work of the two threads that only work.
     work: [Work; 2],
+    /// The looks of the others.
+    other_work: Duration,
     second_begun: Duration,
     second_work: Duration,
     share_max: f64,
@@ -39,6 +45,7 @@ impl Watch {
         Self {
             gaps: Durations::new(),
             work: [Work::default(); 2],
+            other_work: Duration::ZERO,
             second_begun: Duration::ZERO,
             second_work: Duration::ZERO,
             share_max: 0.0,
@@ -67,6 +74,11 @@ impl Watch {
         (self.second_begun, self.second_work) = (now, work);
     }
 
+    /// Counts a look of a thread that also does other things.
+    pub fn add_work(&mut self, work: Duration) {
+        self.other_work += work;
+    }
+
     pub fn gaps(&self) -> Distribution {
         self.gaps.distribution()
     }
@@ -82,6 +94,6 @@ impl Watch {
     }
 
     fn work(&self) -> Duration {
-        self.work.iter().map(|work| work.time).sum()
+        self.work.iter().map(|work| work.time).sum::<Duration>() + self.other_work
     }
 }
