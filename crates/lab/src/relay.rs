@@ -32,12 +32,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use wakefulness::Wakefulness;
 use watch::Watch;
 
 pub use report::{Distribution, Reason, RelayReport, Verdict, WayReport};
 pub(crate) use tap::Window;
 pub use tap::{Point, Sighting, Tap, Way};
-pub(crate) use wakefulness::Wakefulness;
 
 /// A running relay. Dropping it stops it, and loses the frames under way.
 #[derive(Debug)]

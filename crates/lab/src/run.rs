@@ -9,7 +9,7 @@ use crate::law_check::LawCheck;
 use crate::namespace::Namespace;
 use crate::ping::ping;
 use crate::program_run::{ProgramReport, ProgramRun};
-use crate::relay::{Reason, RelayReport, Verdict, Wakefulness};
+use crate::relay::{RelayReport, Verdict};
 use crate::rights::Rights;
 use crate::sample::{Sample, take_socket_samples};
 use crate::scsi_measures;
@@ -88,12 +88,7 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
     let settings = [client, server].map(|host| host.settings.0);
     let mut reasons = match relay.verdict() {
         Verdict::Valid => Vec::new(),
-        Verdict::Invalid(reasons) => {
-            if reasons.iter().any(Reason::is_lateness) {
-                Wakefulness::learn(&relay);
-            }
-            reasons.iter().map(ToString::to_string).collect()
-        }
+        Verdict::Invalid(reasons) => reasons.iter().map(ToString::to_string).collect(),
     };
     let workload_failed = outcome.is_err() && reasons.is_empty();
     let mut measured = outcome.unwrap_or_else(|error| {

@@ -174,13 +174,6 @@ impl RelayReport {
     }
 }
 
-impl Reason {
-    /// Whether the relay did not come to its work in time.
-    pub(crate) fn is_lateness(&self) -> bool {
-        matches!(self, Self::Late { .. } | Self::Gap { .. })
-    }
-}
-
 impl Verdict {
     /// Whether it is valid.
     #[must_use]

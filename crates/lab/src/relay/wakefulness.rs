@@ -1,36 +1,24 @@
-//! Keeps processors from halting while a relay works, where that helps, and watches the relay meanwhile.
+//! Keeps processors from halting while a relay works, and watches the relay meanwhile.
 //!
 //! A hypervisor takes back a processor that halts, and may be milliseconds late to return it, for all of them at once. So
 //! each processor has a thread that loops whenever nothing else wants to run there. (The kernel's own request for that,
 //! `Documentation/power/pm_qos_interface.rst`, takes root, and does nothing where no driver manages idle processors, as in
 //! many virtual machines.) Looping, it sees at once if the relay's thread, on another processor, does not look, and looks
 //! instead: a timer, which the thread that stands by waits for, costs a virtual machine too much to be as quick.
-//!
-//! But a host that limits a machine's processor time counts the loops, too, and takes all processors away for milliseconds
-//! when the time is used up. Which kind of host this is, runs show: after one in which the relay was late, the next one is
-//! done the other way, unless that was later still.
 
 use super::clock::Clock;
 use super::forwarder::{Forwarder, LastLook};
-use super::report::RelayReport;
 use super::scheduling;
 use super::watch::Looker;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::hint::spin_loop;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-
-/// Whether processors may halt. All relays of a process have the same processors.
-static MAY_HALT: AtomicBool = AtomicBool::new(false);
-
-/// The lateness, in nanoseconds, of the last relay that was late while processors were awake, and while they halted. Zero
-/// if none was.
-static LATENESS_NS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 /// The inverse of the share of the round trip after which a look is missing: half of what the verdict allows.
 const PATIENCE_SHARE: u32 = 100;
@@ -45,12 +33,9 @@ pub(crate) struct Wakefulness {
 }
 
 impl Wakefulness {
-    /// `None` if processors may halt. `bell` wakes the relay's thread, whose plans are outdated after another has looked.
+    /// `bell` wakes the relay's thread, whose plans are outdated after another has looked.
     /// Fails if the system refuses a thread or its place.
-    pub fn begin(forwarder: &Arc<Mutex<Forwarder>>, bell: &Arc<OwnedFd>) -> io::Result<Option<Self>> {
-        if MAY_HALT.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
+    pub fn begin(forwarder: &Arc<Mutex<Forwarder>>, bell: &Arc<OwnedFd>) -> io::Result<Self> {
         let mut wakefulness = Self { is_over: Arc::default(), threads: Vec::new() };
         let processors = sched_getaffinity(None)?;
         for processor in (0..CpuSet::MAX_CPU).filter(|processor| processors.is_set(*processor)) {
@@ -59,16 +44,7 @@ impl Wakefulness {
             wakefulness.threads.push(waker.start()?);
         }
         forwarder.lock().unwrap_or_else(PoisonError::into_inner).keeps_processors_awake = true;
-        Ok(Some(wakefulness))
-    }
-
-    /// Learns from a relay that was late, for the next ones.
-    pub fn learn(late: &RelayReport) {
-        let may_halt = !late.keeps_processors_awake;
-        let [this_way, other_way] = [may_halt, !may_halt].map(|way| &LATENESS_NS[usize::from(way)]);
-        let lateness_ns = late.lateness().p999_ns;
-        this_way.store(lateness_ns, Ordering::Relaxed);
-        MAY_HALT.store(may_halt ^ (other_way.load(Ordering::Relaxed) < lateness_ns), Ordering::Relaxed);
+        Ok(wakefulness)
     }
 }
 
