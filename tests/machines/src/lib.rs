@@ -97,13 +97,19 @@ impl Machine {
         self.program.wait_for(PATIENCE, |line| line.text.contains(words).then_some(()))
     }
 
+    /// What it has said so far.
+    #[must_use]
+    pub fn said(&self) -> Vec<String> {
+        self.program.lines().into_iter().map(|Line { text, .. }| text).collect()
+    }
+
     /// Waits until its job has succeeded, and returns what it said.
     ///
     /// # Errors
     /// If the job failed or hung, or the kernel did: with all that it said.
     pub fn finish(mut self) -> io::Result<Vec<String>> {
         let status = self.program.finish(PATIENCE)?;
-        let said: Vec<_> = self.program.lines().into_iter().map(|Line { text, .. }| text).collect();
+        let said = self.said();
         if status.success() {
             return Ok(said);
         }

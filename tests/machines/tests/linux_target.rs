@@ -55,28 +55,29 @@ impl Lio {
         Self { machine, address, end }
     }
 
+    /// Copies to a LUN and back, over four connections, by this address, and compares.
+    fn there_and_back(&self, address: SocketAddr, lun: u16) {
+        let image = Image::random(48).unwrap();
+        let back = image.beside("back");
+        let url = format!("iscsi://{address}/{TARGET}/{lun}");
+        let options = ["--connections=4", "--sessions=1", "--overwrite", "--verify=full"];
+        for ends in [[image.name(), &url], [&url, &back]] {
+            let mut copy = Command::new(binary().unwrap());
+            copy.env("RUST_LOG", "info");
+            // The machine at the other end is emulated.
+            let (status, said) = Program::run(copy.arg("copy").args(ends).args(options), PATIENCE).unwrap();
+            assert!(status.success(), "{ends:?}: {said:#?}\nLIO's machine: {:#?}", self.machine.said());
+        }
+        std::fs::File::options().write(true).open(&back).unwrap().set_len(48 << 20).unwrap();
+        assert_same(image.path(), back).unwrap();
+    }
+
     /// Ends it; its kernel must not have complained, nor have kept a session that had ended. (6.12 may sleep in the timer
     /// that ends such a session, which is a bug.)
     fn end(self) {
         let_go(self.end).unwrap();
         self.machine.finish().unwrap();
     }
-}
-
-/// Copies to a LUN and back, over four connections, by this address, and compares.
-fn there_and_back(address: SocketAddr, lun: u16) {
-    let image = Image::random(48).unwrap();
-    let back = image.beside("back");
-    let url = format!("iscsi://{address}/{TARGET}/{lun}");
-    let options = ["--connections=4", "--sessions=1", "--overwrite", "--verify=full"];
-    for ends in [[image.name(), &url], [&url, &back]] {
-        let mut copy = Command::new(binary().unwrap());
-        // The machine at the other end is emulated.
-        let (status, said) = Program::run(copy.arg("copy").args(ends).args(options), PATIENCE).unwrap();
-        assert!(status.success(), "{ends:?}: {said:#?}");
-    }
-    std::fs::File::options().write(true).open(&back).unwrap().set_len(48 << 20).unwrap();
-    assert_same(image.path(), back).unwrap();
 }
 
 /// The second and the third connection break, each way.
@@ -93,9 +94,9 @@ fn a_session_of_four_connections_works_with_lio_at_level_0_even_while_connection
     }
     let lio = Lio::boot(0);
     for lun in [0, 1] {
-        there_and_back(lio.address, lun);
+        lio.there_and_back(lio.address, lun);
         let relay = Relay::to(lio.address, &CUTS).unwrap();
-        there_and_back(relay.address(), lun);
+        lio.there_and_back(relay.address(), lun);
     }
     lio.end();
 }
@@ -107,7 +108,7 @@ fn a_session_of_four_connections_works_with_lio_at_level_2_and_logs_out_without_
     }
     let lio = Lio::boot(2);
     for lun in [0, 1] {
-        there_and_back(lio.address, lun);
+        lio.there_and_back(lio.address, lun);
     }
     for _ in 0..40 {
         let url = format!("iscsi://{}/{TARGET}/0", lio.address);
