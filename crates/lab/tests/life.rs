@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
 
+mod threads;
 #[path = "behaviour/world/mod.rs"]
 #[allow(dead_code, reason = "the other programs use the rest")]
 mod world;
@@ -19,7 +20,6 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use world::{ONE_TEST, again, assert_ran, in_lab, lab, link, topology};
@@ -133,7 +133,7 @@ fn no_processor_halts_while_a_relay_works() {
     in_lab(|| {
         let lab = lab(link(100, Duration::from_millis(1)));
         let mut kept_awake = CpuSet::new();
-        for thread in threads_named("relay-awake") {
+        for thread in threads::named("relay-awake") {
             // SAFETY: it takes and returns integers.
             let policy = unsafe { libc::sched_getscheduler(thread.as_raw_pid()) };
             assert_eq!(policy, libc::SCHED_IDLE, "it gives way to everything else");
@@ -144,14 +144,6 @@ fn no_processor_halts_while_a_relay_works() {
         assert_eq!(kept_awake, sched_getaffinity(None).unwrap());
         assert!(lab.relay.stop().keeps_processors_awake);
     });
-}
-
-/// The threads of this process with this name.
-fn threads_named(name: &str) -> Vec<Pid> {
-    let threads = fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
-    let named = threads.filter(|thread| fs::read_to_string(thread.join("comm")).unwrap().trim_end() == name);
-    let id = |thread: PathBuf| thread.file_name().unwrap().to_str().unwrap().parse().unwrap();
-    named.map(|thread| Pid::from_raw(id(thread)).unwrap()).collect()
 }
 
 /// This test once more.

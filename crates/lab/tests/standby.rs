@@ -2,14 +2,14 @@
 //! their names.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod threads;
 #[path = "behaviour/world/mod.rs"]
 #[allow(dead_code, reason = "the other programs use the rest")]
 mod world;
 
 use requirement::{Need, skip};
 use ropewalk_lab::ping;
-use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
-use std::fs;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use world::{in_lab, lab, link};
@@ -30,7 +30,7 @@ fn another_thread_stands_in_for_a_relay_without_a_processor() {
         let lab = lab(link(100, Duration::from_millis(2)));
         let round_trips = || ping(&lab.client.namespace, lab.server.addresses[0], 1).unwrap();
         sched_setaffinity(None, &others).unwrap();
-        sched_setaffinity(Some(relay()), &taken).unwrap();
+        sched_setaffinity(Some(threads::named("relay")[0]), &taken).unwrap();
         // After this the relay has worked there.
         assert_eq!(round_trips().len(), 1);
         let (has_begun, is_answered) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -55,16 +55,6 @@ fn taken_and_others(processors: &CpuSet) -> Option<(CpuSet, CpuSet)> {
     taken.set(first);
     others.unset(first);
     (others.count() > 0).then_some((taken, others))
-}
-
-/// The relay's thread.
-fn relay() -> Pid {
-    let threads = fs::read_dir("/proc/self/task").expect("a process may look at its threads");
-    let is_relay = |thread: &fs::DirEntry| {
-        fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.trim() == "relay")
-    };
-    let relay = threads.flatten().find(is_relay).expect("a relay is at work").file_name();
-    relay.to_str().and_then(|number| Pid::from_raw(number.parse().ok()?)).expect("a thread has a number")
 }
 
 /// Works on a processor until there is an answer. Whether there was one in time.

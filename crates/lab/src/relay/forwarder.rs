@@ -53,10 +53,7 @@ impl Forwarder {
         let ended = self.tools.clock.now();
         let work = ended.saturating_sub(begun);
         self.watch.gap(work.max(overdue).max(forward.waited).max(backward.waited));
-        match looker {
-            Looker::Relay | Looker::Standby => self.watch.look_at_processor(looker, ended),
-            Looker::Awake => self.watch.add_work(work),
-        }
+        self.watch.count_work(looker, work, ended);
         self.due = [forward, backward].into_iter().filter_map(|turn| turn.next.time(ended)).min();
         self.last_look.note(looker, ended);
         Look { forward, backward, due: self.due, ended }
@@ -66,9 +63,7 @@ impl Forwarder {
     /// anything.
     pub fn stand_in(&mut self, looker: Looker, patience: Duration) -> bool {
         let now = self.tools.clock.now();
-        if looker == Looker::Standby {
-            self.watch.look_at_processor(looker, now);
-        }
+        self.watch.count_work(looker, Duration::ZERO, now);
         self.last_look.is_past(now, patience) && self.look(looker).has_moved()
     }
 

@@ -126,6 +126,11 @@ const GAP_MAX: Duration = Duration::from_millis(32);
 const GAP_FLOOR: Duration = Duration::from_millis(10);
 const PROCESSOR_SHARE_MAX: f64 = 0.7;
 
+/// The most that all but one frame in a thousand may be late at this round trip.
+pub(super) fn lateness_max(round_trip: Duration) -> Duration {
+    round_trip.mul_f64(LATENESS_SHARE_MAX).max(LATENESS_FLOOR)
+}
+
 impl RelayReport {
     /// The verdict on the run.
     #[must_use]
@@ -158,9 +163,8 @@ impl RelayReport {
     }
 
     fn delays(&self) -> impl Iterator<Item = Reason> {
-        let limit = |share, floor| self.round_trip.mul_f64(share).max(floor);
-        let late_limit = limit(LATENESS_SHARE_MAX, LATENESS_FLOOR);
-        let gap_limit = limit(GAP_ROUND_TRIPS_MAX, GAP_FLOOR).min(GAP_MAX);
+        let late_limit = lateness_max(self.round_trip);
+        let gap_limit = self.round_trip.mul_f64(GAP_ROUND_TRIPS_MAX).clamp(GAP_FLOOR, GAP_MAX);
         let p999 = Duration::from_nanos(self.lateness().p999_ns);
         let longest = Duration::from_nanos(self.gaps.max_ns);
         let share = self.processor_share_max;

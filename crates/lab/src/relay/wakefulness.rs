@@ -8,6 +8,7 @@
 
 use super::clock::Clock;
 use super::forwarder::{Forwarder, LastLook};
+use super::report::lateness_max;
 use super::scheduling;
 use super::watch::Looker;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -20,9 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// The inverse of the share of the round trip after which a look is missing: half of what the verdict allows.
-const PATIENCE_SHARE: u32 = 100;
-const PATIENCE_MIN: Duration = Duration::from_micros(100);
+/// The longest time after which a look is missing. On shorter paths it is half of what the verdict allows.
 const PATIENCE_MAX: Duration = Duration::from_micros(500);
 
 /// Processors stay awake until this is dropped.
@@ -80,7 +79,7 @@ impl Waker {
     ) -> Self {
         let of_relay = forwarder.lock().unwrap_or_else(PoisonError::into_inner);
         let (clock, last_look) = (of_relay.tools.clock, Arc::clone(&of_relay.last_look));
-        let patience = (of_relay.round_trip / PATIENCE_SHARE).clamp(PATIENCE_MIN, PATIENCE_MAX);
+        let patience = (lateness_max(of_relay.round_trip) / 2).min(PATIENCE_MAX);
         let may_look = of_relay.has_priority;
         drop(of_relay);
         Self { processor, forwarder, bell, is_over, clock, last_look, patience, may_look }
@@ -117,11 +116,9 @@ impl Waker {
             && self.last_look.is_past(self.clock.now(), self.patience)
     }
 
-    /// Looks, unless somebody does already. Fails if the thread does not give way afterwards.
+    /// Looks, unless somebody does already. Fails if the thread may not change its precedence.
     fn look(&self) -> io::Result<()> {
-        if scheduling::take_precedence().is_err() {
-            return Ok(());
-        }
+        scheduling::take_precedence()?;
         let has_moved = self
             .forwarder
             .try_lock()

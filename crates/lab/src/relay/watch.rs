@@ -57,9 +57,17 @@ impl Watch {
         self.gaps.record(gap);
     }
 
-    /// Queries the calling thread's processor time at intervals, and ends the current second when it is over.
-    pub fn look_at_processor(&mut self, looker: Looker, now: Duration) {
-        let work = &mut self.work[looker as usize];
+    /// Counts the work of the calling thread: of one that also does other things, what a look took; otherwise its
+    /// processor time, which is queried at intervals. Ends the current second when it is over.
+    pub fn count_work(&mut self, looker: Looker, took: Duration, now: Duration) {
+        let work = match looker {
+            Looker::Relay => &mut self.work[0],
+            Looker::Standby => &mut self.work[1],
+            Looker::Awake => {
+                self.other_work += took;
+                return;
+            }
+        };
         if now.saturating_sub(work.asked_at) < ASK_EVERY {
             return;
         }
@@ -72,11 +80,6 @@ impl Watch {
         let share = work.saturating_sub(self.second_work).div_duration_f64(elapsed);
         self.share_max = self.share_max.max(share);
         (self.second_begun, self.second_work) = (now, work);
-    }
-
-    /// Counts a look of a thread that also does other things.
-    pub fn add_work(&mut self, work: Duration) {
-        self.other_work += work;
     }
 
     pub fn gaps(&self) -> Distribution {
