@@ -58,7 +58,8 @@ test-vm: ## Linux's own iSCSI and NBD, and our congestion controls, in a virtual
 	@scripts/setup test
 	@scripts/vm prepare
 	$(BUILD) -q
-	REQUIRE=machine cargo test -q -p ropewalk-machines -- --test-threads 2
+	cargo test -q -p ropewalk-machines --no-run
+	REQUIRE=machine scripts/vm network cargo test -q --offline -p ropewalk-machines -- --test-threads 2
 
 test-conformance: ## every test of libiscsi's suite on every kind of disk, in a minute or two
 	@scripts/setup test

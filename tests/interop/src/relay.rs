@@ -87,7 +87,15 @@ impl Relay {
     /// # Errors
     /// If it cannot listen.
     pub fn to(upstream: SocketAddr, cuts: &[Cut]) -> io::Result<Self> {
-        Self::start(upstream, cuts, &[], false)
+        Self::at(Ipv4Addr::LOCALHOST, upstream, cuts)
+    }
+
+    /// The same, listening at this address of the host.
+    ///
+    /// # Errors
+    /// If it cannot listen.
+    pub fn at(host: Ipv4Addr, upstream: SocketAddr, cuts: &[Cut]) -> io::Result<Self> {
+        Self::start(host, upstream, cuts, &[], false)
     }
 
     /// The same, damaging bytes instead.
@@ -95,7 +103,7 @@ impl Relay {
     /// # Errors
     /// If it cannot listen.
     pub fn damaging(upstream: SocketAddr, damages: &[Damage]) -> io::Result<Self> {
-        Self::start(upstream, &[], damages, false)
+        Self::start(Ipv4Addr::LOCALHOST, upstream, &[], damages, false)
     }
 
     /// The same, without cuts, and keeping what passes: for short exchanges.
@@ -103,11 +111,17 @@ impl Relay {
     /// # Errors
     /// If it cannot listen.
     pub fn recording(upstream: SocketAddr) -> io::Result<Self> {
-        Self::start(upstream, &[], &[], true)
+        Self::start(Ipv4Addr::LOCALHOST, upstream, &[], &[], true)
     }
 
-    fn start(upstream: SocketAddr, cuts: &[Cut], damages: &[Damage], records: bool) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    fn start(
+        host: Ipv4Addr,
+        upstream: SocketAddr,
+        cuts: &[Cut],
+        damages: &[Damage],
+        records: bool,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind((host, 0))?;
         let address = listener.local_addr()?;
         let (cuts, damages) = (cuts.to_vec(), damages.to_vec());
         let (state, changed) = (Mutex::default(), Condvar::new());

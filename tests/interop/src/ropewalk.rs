@@ -38,12 +38,26 @@ impl Ropewalk {
     /// # Errors
     /// If it does not listen on all of them.
     pub fn serve_with(luns: &[&str], portals: usize, options: &[&str]) -> io::Result<Self> {
+        Self::start(Ipv4Addr::LOCALHOST, portals, luns, options)
+    }
+
+    /// The same on one portal at this address of the host, which must be of a network that only the test uses: whoever
+    /// reaches it may log in.
+    ///
+    /// # Errors
+    /// If it does not listen.
+    pub fn serve_at(host: Ipv4Addr, luns: &[&str], options: &[&str]) -> io::Result<Self> {
+        Self::start(host, 1, luns, &[options, &["--allow-insecure"]].concat())
+    }
+
+    fn start(host: Ipv4Addr, portals: usize, luns: &[&str], options: &[&str]) -> io::Result<Self> {
         let luns: Vec<String> = luns.iter().copied().map(str::to_owned).collect();
         let options: Vec<String> = options.iter().copied().map(str::to_owned).collect();
-        let anywhere = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); portals];
+        let anywhere = vec![SocketAddr::from((host, 0)); portals];
         let state = tempfile::tempdir()?;
         let program = Program::start(&mut command(&anywhere, &luns, &options, &state)?)?;
-        let found = |line: &Line| Some(listening_addresses(line)).filter(|found| found.len() == portals);
+        let found =
+            |line: &Line| Some(listening_addresses(line, host)).filter(|found| found.len() == portals);
         let addresses = program.wait_for(PATIENCE, found)?;
         Ok(Self { luns, options, addresses, state, program })
     }
@@ -126,13 +140,11 @@ fn command(
     Ok(command)
 }
 
-/// The addresses of loopback in a line.
-fn listening_addresses(line: &Line) -> Vec<SocketAddr> {
+/// The addresses of this host in a line, with ports that it has.
+fn listening_addresses(line: &Line, host: Ipv4Addr) -> Vec<SocketAddr> {
     let words = line.text.split_ascii_whitespace().map(|word| word.trim_end_matches([',', '.', ':']));
-    words
-        .filter_map(|word| word.parse().ok())
-        .filter(|address: &SocketAddr| address.ip().is_loopback())
-        .collect()
+    let addresses = words.filter_map(|word| word.parse::<SocketAddr>().ok());
+    addresses.filter(|address| address.ip() == host && address.port() != 0).collect()
 }
 
 /// Runs a command of it to its end, under a deadline.

@@ -1,7 +1,7 @@
 //! `ropewalk attach` in the machine, whose kernel has NBD, and `ropewalk serve` outside.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use ropewalk_interop::{IQN, Image, Ropewalk, binary, ropewalk};
+use ropewalk_interop::{Image, Ropewalk, binary, ropewalk};
 use ropewalk_machines::{FREE_FROM, HOST, Machine, check_ext4};
 
 #[test]
@@ -10,12 +10,12 @@ fn linux_mounts_a_remote_disk_by_its_own_nbd_client_and_then_by_a_loop_device() 
         return;
     }
     let image = Image::empty(256).unwrap();
-    let target = Ropewalk::serve(&[&format!("0=file:{},thin", image.name())]).unwrap();
+    let target = Ropewalk::serve_at(HOST, &[&format!("0=file:{},thin", image.name())], &[]).unwrap();
     let job = format!(
         r#"
 modprobe nbd; modprobe loop; modprobe fuse; modprobe ext4
 mkdir -p /mnt
-url=iscsi://{HOST}:{port}/{IQN}/0
+url={url}
 head -c 33554432 /dev/urandom >/tmp/noise
 ropewalk attach --name disk --nbd /run/disk.sock $url
 nbd-client -unix /run/disk.sock /dev/nbd0 -C 4
@@ -39,10 +39,10 @@ e2fsck -fn $device
 ropewalk detach disk
 ropewalk attach --list
 "#,
-        port = target.address().port()
+        url = target.url(0)
     );
     let binary = binary().unwrap();
-    let said = Machine::boot(&job, &[&binary], &[]).unwrap().finish().unwrap();
+    let said = Machine::boot(&job, &[&binary]).unwrap().finish().unwrap();
     assert!(said.iter().any(|line| line.contains("has 4 clients")), "{said:#?}");
     assert!(said.iter().any(|line| line.contains("nothing is attached")), "{said:#?}");
     assert!(target.stop().unwrap().success());

@@ -30,7 +30,7 @@ ropewalk cc unload
 ! ropewalk cc list | grep 'rw_.*available'
 "#
     );
-    let said = Machine::boot(&job, &[&binary().unwrap()], &[]).unwrap().finish().unwrap();
+    let said = Machine::boot(&job, &[&binary().unwrap()]).unwrap().finish().unwrap();
     for control in ["bic", "fair", "fast", "hstcp", "htcp", "reno", "scalable", "westwood"] {
         let in_force = format!("(rw_{control} at this end)");
         assert!(said.iter().any(|line| line.contains(&in_force)), "{control}: {said:#?}");

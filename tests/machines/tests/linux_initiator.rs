@@ -1,10 +1,9 @@
 //! Linux's own initiator, in the machine, and our target, outside.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use ropewalk_interop::{IQN, Image, Relay, Ropewalk, free_port, ropewalk};
-use ropewalk_machines::{HOST, LISTEN, LISTEN_PORT, Machine, check_ext4, let_go};
+use ropewalk_interop::{IQN, Image, Relay, Ropewalk, ropewalk};
+use ropewalk_machines::{HOST, LISTEN, Machine, check_ext4};
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 
 const IMAGE_MIB: u64 = 256;
@@ -35,11 +34,6 @@ fn job(rest: &str) -> String {
     format!("target={IQN}\n{INITIATOR}{rest}")
 }
 
-/// How the machine names a portal on this host.
-fn portal(address: SocketAddr) -> String {
-    format!("{HOST}:{}", address.port())
-}
-
 #[test]
 fn linux_logs_in_by_chap_with_digests_and_keeps_a_filesystem_on_our_disk() {
     if !Machine::is_prepared() {
@@ -51,7 +45,7 @@ fn linux_logs_in_by_chap_with_digests_and_keeps_a_filesystem_on_our_disk() {
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
     let lun = format!("0=file:{},thin", image.name());
     let chap = ["--chap-user", "guest", "--chap-secret-file", &secret];
-    let target = Ropewalk::serve_with(&[&lun], 1, &chap).unwrap();
+    let target = Ropewalk::serve_at(HOST, &[&lun], &chap).unwrap();
     let job = job(&format!(
         r#"
 portal={portal}
@@ -72,9 +66,9 @@ umount /mnt
 e2fsck -fn /dev/sda
 node $portal -u
 "#,
-        portal = portal(target.address())
+        portal = target.address()
     ));
-    let said = Machine::boot(&job, &[], &[]).unwrap().finish().unwrap();
+    let said = Machine::boot(&job, &[]).unwrap().finish().unwrap();
     assert!(said.iter().any(|line| line == "refused without a secret"), "{said:#?}");
     assert_eq!(said.iter().filter(|line| line.contains("Digest: CRC32C")).count(), 2, "{said:#?}");
     assert!(target.stop().unwrap().success());
@@ -88,7 +82,7 @@ fn a_mounted_filesystem_outlives_the_death_of_its_target() {
     }
     let image = Image::empty(IMAGE_MIB).unwrap();
     let lun = format!("0=file:{}", image.name());
-    let mut target = Ropewalk::serve(&[&lun]).unwrap();
+    let mut target = Ropewalk::serve_at(HOST, &[&lun], &[]).unwrap();
     let job = job(&format!(
         r#"
 portal={portal}
@@ -106,9 +100,9 @@ umount /mnt
 e2fsck -fn /dev/sda
 node $portal -u
 "#,
-        portal = portal(target.address())
+        portal = target.address()
     ));
-    let machine = Machine::boot(&job, &[], &[]).unwrap();
+    let machine = Machine::boot(&job, &[]).unwrap();
     for number in [5, 15, 25] {
         machine.wait_for(&format!("written {number}")).unwrap();
         target.kill_and_restart().unwrap();
@@ -124,8 +118,8 @@ fn multipath_goes_on_by_one_portal_when_the_other_dies() {
         return;
     }
     let image = Image::empty(IMAGE_MIB).unwrap();
-    let target = Ropewalk::serve(&[&format!("0=file:{}", image.name())]).unwrap();
-    let dying = Relay::to(target.address(), &[]).unwrap();
+    let target = Ropewalk::serve_at(HOST, &[&format!("0=file:{}", image.name())], &[]).unwrap();
+    let dying = Relay::at(HOST, target.address(), &[]).unwrap();
     let job = job(&format!(
         r#"
 modprobe dm_multipath; modprobe dm_round_robin
@@ -156,10 +150,10 @@ umount /mnt
 dmsetup remove both
 e2fsck -fn /dev/sda
 "#,
-        living = portal(target.address()),
-        dying = portal(dying.address()),
+        living = target.address(),
+        dying = dying.address(),
     ));
-    let machine = Machine::boot(&job, &[], &[]).unwrap();
+    let machine = Machine::boot(&job, &[]).unwrap();
     machine.wait_for("both paths work").unwrap();
     drop(dying);
     machine.finish().unwrap();
@@ -173,7 +167,7 @@ fn a_reservation_of_linux_keeps_others_from_writing_until_it_is_released() {
         return;
     }
     let image = Image::random(8).unwrap();
-    let target = Ropewalk::serve(&["0=ram:64MiB"]).unwrap();
+    let target = Ropewalk::serve_at(HOST, &["0=ram:64MiB"], &[]).unwrap();
     let job = job(&format!(
         r#"
 portal={portal}
@@ -189,17 +183,16 @@ sg_persist --out --release --param-rk=0xabc --prout-type=5 /dev/sda
 sg_persist --out --register --param-rk=0xabc --param-sark=0 /dev/sda
 node $portal -u
 "#,
-        portal = portal(target.address())
+        portal = target.address()
     ));
-    let go = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port().unwrap()));
-    let machine = Machine::boot(&job, &[], &[(go, LISTEN_PORT)]).unwrap();
+    let machine = Machine::boot(&job, &[]).unwrap();
     machine.wait_for("the disk is reserved").unwrap();
     let url = target.url(0);
     let copy = || ropewalk(["copy", image.name(), &url]).unwrap();
     let (refused, said) = copy();
     assert_eq!(refused.code(), Some(5), "{said:#?}");
     assert!(said.iter().any(|line| line.text.contains("reserved")), "{said:#?}");
-    let_go(go).unwrap();
+    machine.let_go().unwrap();
     machine.finish().unwrap();
     let (status, said) = copy();
     assert!(status.success(), "{said:#?}");

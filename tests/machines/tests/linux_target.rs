@@ -1,9 +1,9 @@
 //! LIO, Linux's own target, in the machine, and our initiator, outside.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use ropewalk_interop::{Cut, Image, Program, Relay, Way, assert_same, binary, free_port, ropewalk};
-use ropewalk_machines::{LISTEN, LISTEN_PORT, Machine, PATIENCE, let_go};
-use std::net::{Ipv4Addr, SocketAddr};
+use ropewalk_interop::{Cut, Image, Program, Relay, Way, assert_same, binary, ropewalk};
+use ropewalk_machines::{LISTEN, Machine, PATIENCE};
+use std::net::SocketAddr;
 use std::process::Command;
 
 const TARGET: &str = "iqn.2026-11.org.example:lio";
@@ -37,22 +37,18 @@ wait $end
     )
 }
 
-/// LIO in a machine, at an address of this host.
+/// LIO in a machine.
 struct Lio {
     machine: Machine,
     address: SocketAddr,
-    end: SocketAddr,
 }
 
 impl Lio {
     fn boot(error_recovery_level: u8) -> Self {
-        let [address, end] = [free_port().unwrap(), free_port().unwrap()]
-            .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        let machine =
-            Machine::boot(&serving(error_recovery_level), &[], &[(address, 3260), (end, LISTEN_PORT)])
-                .unwrap();
+        let machine = Machine::boot(&serving(error_recovery_level), &[]).unwrap();
         machine.wait_for("LIO serves").unwrap();
-        Self { machine, address, end }
+        let address = machine.port(3260).unwrap();
+        Self { machine, address }
     }
 
     /// Copies to a LUN and back, over four connections, by this address, and compares.
@@ -75,7 +71,7 @@ impl Lio {
     /// Ends it; its kernel must not have complained, nor have kept a session that had ended. (6.12 may sleep in the timer
     /// that ends such a session, which is a bug.)
     fn end(self) {
-        let_go(self.end).unwrap();
+        self.machine.let_go().unwrap();
         self.machine.finish().unwrap();
     }
 }
