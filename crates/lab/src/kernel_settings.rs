@@ -2,6 +2,7 @@
 
 use crate::lab::LabError;
 use crate::namespace::Namespace;
+use crate::relay::scheduling::processors;
 use crate::topology::Topology;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -41,6 +42,9 @@ const RECORDED: &[&str] = &[
     "net.core.wmem_max",
 ];
 
+/// The processors on which new interfaces' packets are processed. Linux has it since 6.3.
+const RPS_DEFAULT_MASK: &str = "net.core.rps_default_mask";
+
 impl KernelSettings {
     /// Applies the settings of `topology`, and reads back those in force.
     pub(crate) fn apply(topology: &Topology, host: &Namespace) -> Result<Self, LabError> {
@@ -72,6 +76,12 @@ fn wanted(topology: &Topology) -> Vec<(String, String)> {
         // Otherwise a connection would start with the results of an earlier one on the same path.
         ("net.ipv4.tcp_no_metrics_save", "1".to_owned()),
     ];
+    if let Some((_, others)) = processors()
+        && file(RPS_DEFAULT_MASK).exists()
+    {
+        // TCP would otherwise receive each packet within the relay's call that sends it.
+        wanted.push((RPS_DEFAULT_MASK, others));
+    }
     if has_ipv6() {
         // As few other packets as possible.
         wanted.push(("net.ipv6.conf.default.accept_ra", "0".to_owned()));

@@ -9,7 +9,7 @@ mod forwarder;
 mod links;
 pub(crate) mod packet_socket;
 mod report;
-mod scheduling;
+pub(crate) mod scheduling;
 mod standby;
 mod tap;
 mod wakefulness;
@@ -82,6 +82,10 @@ impl Relay {
             let _standby = Standby::start(event_loop.forwarder(), thread_bell.clone(), round_trip)?;
             // If refused, threads wake late now and then, which the relay measures.
             let _wakefulness = Wakefulness::begin(&event_loop.forwarder(), &thread_bell);
+            if let Some((processor, _)) = scheduling::processors() {
+                // If refused, it shares a processor with the hosts' packets now and then, and is late.
+                let _ = scheduling::stay_at(processor);
+            }
             // The caller waits for this.
             let _ = begun.send(());
             Ok(event_loop.run())
@@ -163,6 +167,8 @@ impl Beginning {
             backward: Direction::new(Way::Backward, Links::new(Way::Backward, backward, second_backward)),
             watch: Watch::new(),
             due: None,
+            wakes_at: None,
+            is_watched: false,
             last_look: Arc::default(),
             round_trip: self.round_trip,
             keeps_processors_awake: false,

@@ -105,10 +105,9 @@ impl EventLoop {
             PollFd::new(&self.sockets.server, wanted(look.forward.next)),
             PollFd::new(&self.bell, PollFlags::IN),
         ];
-        let timeout =
-            |due: Duration| sleep_for(due.saturating_sub(look.ended)).try_into().unwrap_or_default();
-        match (poll(&mut descriptors, look.due.map(timeout).as_ref()), look.due) {
-            (Ok(0), Some(due)) => self.await_time(due),
+        let timeout = |at: Duration| sleep_for(at.saturating_sub(look.ended)).try_into().unwrap_or_default();
+        match (poll(&mut descriptors, look.wakes_at.map(timeout).as_ref()), look.wakes_at) {
+            (Ok(0), Some(wakes_at)) => self.await_time(wakes_at),
             (Ok(_) | Err(Errno::INTR), _) => {}
             // No action of the relay makes this call fail; looking again at once is busy, but correct.
             (Err(error), _) => debug_assert!(false, "poll: {error}"),

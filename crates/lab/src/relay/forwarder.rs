@@ -19,16 +19,28 @@ pub(crate) struct Forwarder {
     pub watch: Watch,
     /// The time of the next look, if no frame arrives before.
     pub due: Option<Duration>,
+    /// When the relay's thread looks next, if no frame arrives before.
+    pub wakes_at: Option<Duration>,
+    /// Whether the last look was that of a thread which watches for what is due.
+    pub is_watched: bool,
     pub last_look: Arc<LastLook>,
     pub round_trip: Duration,
     pub keeps_processors_awake: bool,
     pub has_priority: bool,
 }
 
+/// The lead of threads that watch. A timer costs a virtual machine 30 µs, even if another thread has done its work.
+const WATCHERS_LEAD: Duration = Duration::from_micros(50);
+
+/// No time.
+const NEVER_NS: u64 = u64::MAX;
+
 /// The last look, also for threads that do not hold the forwarder.
 #[derive(Debug, Default)]
 pub(crate) struct LastLook {
     ended_ns: AtomicU64,
+    /// When something is due. While somebody looks, nothing is.
+    due_ns: AtomicU64,
     /// Of the relay's thread, when it looked last.
     processor: AtomicUsize,
 }
@@ -38,14 +50,15 @@ pub(crate) struct LastLook {
 pub(crate) struct Look {
     pub forward: Turn,
     pub backward: Turn,
-    /// The time of the next look, if no frame arrives before.
-    pub due: Option<Duration>,
+    /// When the relay's thread looks next, if no frame arrives before.
+    pub wakes_at: Option<Duration>,
     pub ended: Duration,
 }
 
 impl Forwarder {
     /// Reads arrived frames, and writes due ones.
     pub fn look(&mut self, looker: Looker) -> Look {
+        self.last_look.begin();
         let begun = self.tools.clock.now();
         let overdue = self.due.map_or(Duration::ZERO, |due| begun.saturating_sub(due));
         let forward = self.forward.turn(&self.tools, &mut self.batch, &self.client, &self.server);
@@ -55,16 +68,26 @@ impl Forwarder {
         self.watch.gap(work.max(overdue).max(forward.waited).max(backward.waited));
         self.watch.count_work(looker, work, ended);
         self.due = [forward, backward].into_iter().filter_map(|turn| turn.next.time(ended)).min();
-        self.last_look.note(looker, ended);
-        Look { forward, backward, due: self.due, ended }
+        if looker == Looker::Relay {
+            let lead = if self.is_watched { WATCHERS_LEAD } else { Duration::ZERO };
+            self.wakes_at = self.due.map(|due| due + lead);
+        }
+        self.is_watched = looker == Looker::Awake;
+        self.last_look.end(looker, ended, self.due);
+        Look { forward, backward, wakes_at: self.wakes_at, ended }
     }
 
-    /// For a thread that stands in for the relay's: looks if nobody has for `patience`. Returns whether that has changed
-    /// anything.
+    /// For a thread that stands in for the relay's: looks if something is due, or if nobody has looked for `patience`.
+    /// Returns whether the relay's thread would wake too late now.
     pub fn stand_in(&mut self, looker: Looker, patience: Duration) -> bool {
         let now = self.tools.clock.now();
         self.watch.count_work(looker, Duration::ZERO, now);
-        self.last_look.is_past(now, patience) && self.look(looker).has_moved()
+        if !self.last_look.is_due(now) && !self.last_look.is_past(now, patience) {
+            return false;
+        }
+        let look = self.look(looker);
+        let in_time = |due| self.wakes_at.is_some_and(|wakes_at| wakes_at <= due + WATCHERS_LEAD);
+        look.waits_for_room() || self.due.is_some_and(|due| !in_time(due))
     }
 
     /// The relay's report so far.
@@ -91,11 +114,21 @@ impl Forwarder {
 }
 
 impl LastLook {
-    fn note(&self, looker: Looker, ended: Duration) {
+    fn begin(&self) {
+        self.due_ns.store(NEVER_NS, Ordering::Relaxed);
+    }
+
+    fn end(&self, looker: Looker, ended: Duration, due: Option<Duration>) {
         self.ended_ns.store(pdu::nanoseconds(ended), Ordering::Relaxed);
+        self.due_ns.store(due.map_or(NEVER_NS, pdu::nanoseconds), Ordering::Relaxed);
         if looker == Looker::Relay {
             self.processor.store(sched_getcpu(), Ordering::Relaxed);
         }
+    }
+
+    /// Whether something is due, and nobody looks.
+    pub fn is_due(&self, now: Duration) -> bool {
+        pdu::nanoseconds(now) >= self.due_ns.load(Ordering::Relaxed)
     }
 
     /// Whether nobody has looked for `patience`.
@@ -114,6 +147,11 @@ impl Look {
     /// Whether there is more to do at once.
     pub fn has_more(&self) -> bool {
         self.forward.next == Next::Now || self.backward.next == Next::Now
+    }
+
+    /// Whether a far end has to make room.
+    fn waits_for_room(&self) -> bool {
+        self.forward.next == Next::Room || self.backward.next == Next::Room
     }
 
     /// Whether anything was done.

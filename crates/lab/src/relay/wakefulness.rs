@@ -11,7 +11,7 @@ use super::forwarder::{Forwarder, LastLook};
 use super::report::lateness_max;
 use super::scheduling;
 use super::watch::Looker;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use std::hint::spin_loop;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -89,7 +89,7 @@ impl Waker {
     fn start(self) -> io::Result<JoinHandle<()>> {
         let (settled, has_settled) = sync_channel(1);
         let thread = thread::Builder::new().name("relay-awake".to_owned()).spawn(move || {
-            let is_settled = stay_at(self.processor).and_then(|()| scheduling::give_way());
+            let is_settled = scheduling::stay_at(self.processor).and_then(|()| scheduling::give_way());
             let gives_way = is_settled.is_ok();
             // The caller waits for this.
             let _ = settled.send(is_settled);
@@ -110,29 +110,26 @@ impl Waker {
         }
     }
 
-    /// Whether the relay's thread, on another processor, should have looked.
+    /// Whether something is due while the relay's thread sleeps on this processor, or that thread, on another one, should
+    /// have looked.
     fn is_missed(&self) -> bool {
-        self.last_look.processor() != self.processor
-            && self.last_look.is_past(self.clock.now(), self.patience)
+        let now = self.clock.now();
+        match self.last_look.processor() == self.processor {
+            true => self.last_look.is_due(now),
+            false => self.last_look.is_past(now, self.patience),
+        }
     }
 
     /// Looks, unless somebody does already. Fails if the thread may not change its precedence.
     fn look(&self) -> io::Result<()> {
         scheduling::take_precedence()?;
-        let has_moved = self
+        let must_ring = self
             .forwarder
             .try_lock()
             .is_ok_and(|mut forwarder| forwarder.stand_in(Looker::Awake, self.patience));
-        if has_moved {
+        if must_ring {
             let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         }
         scheduling::give_way()
     }
-}
-
-/// Keeps the calling thread on one processor.
-fn stay_at(processor: usize) -> io::Result<()> {
-    let mut here = CpuSet::new();
-    here.set(processor);
-    Ok(sched_setaffinity(None, &here)?)
 }
