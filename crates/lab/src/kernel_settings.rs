@@ -2,7 +2,7 @@
 
 use crate::lab::LabError;
 use crate::namespace::Namespace;
-use crate::relay::scheduling::processors;
+use crate::relay::scheduling::Division;
 use crate::topology::Topology;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -76,11 +76,11 @@ fn wanted(topology: &Topology) -> Vec<(String, String)> {
         // Otherwise a connection would start with the results of an earlier one on the same path.
         ("net.ipv4.tcp_no_metrics_save", "1".to_owned()),
     ];
-    if let Some((_, others)) = processors()
+    if let Some(division) = Division::of_this_thread()
         && file(RPS_DEFAULT_MASK).exists()
     {
         // TCP would otherwise receive each packet within the relay's call that sends it.
-        wanted.push((RPS_DEFAULT_MASK, others));
+        wanted.push((RPS_DEFAULT_MASK, division.hosts_mask()));
     }
     if has_ipv6() {
         // As few other packets as possible.

@@ -25,6 +25,7 @@ use links::Links;
 use netem::{InvalidModel, PathModel};
 use packet_socket::{Batch, PacketSocket};
 use rustix::event::{EventfdFlags, eventfd};
+use scheduling::Division;
 use standby::Standby;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -82,9 +83,9 @@ impl Relay {
             let _standby = Standby::start(event_loop.forwarder(), thread_bell.clone(), round_trip)?;
             // If refused, threads wake late now and then, which the relay measures.
             let _wakefulness = Wakefulness::begin(&event_loop.forwarder(), &thread_bell);
-            if let Some((processor, _)) = scheduling::processors() {
+            if let Some(division) = Division::of_this_thread() {
                 // If refused, it shares a processor with the hosts' packets now and then, and is late.
-                let _ = scheduling::stay_at(processor);
+                let _ = scheduling::stay_at(division.relay);
             }
             // The caller waits for this.
             let _ = begun.send(());

@@ -41,13 +41,12 @@ impl Ropewalk {
         Self::start(Ipv4Addr::LOCALHOST, portals, luns, options)
     }
 
-    /// The same on one portal at this address of the host, which must be of a network that only the test uses: whoever
-    /// reaches it may log in.
+    /// The same on one portal at this address of the host.
     ///
     /// # Errors
     /// If it does not listen.
     pub fn serve_at(host: Ipv4Addr, luns: &[&str], options: &[&str]) -> io::Result<Self> {
-        Self::start(host, 1, luns, &[options, &["--allow-insecure"]].concat())
+        Self::start(host, 1, luns, options)
     }
 
     fn start(host: Ipv4Addr, portals: usize, luns: &[&str], options: &[&str]) -> io::Result<Self> {

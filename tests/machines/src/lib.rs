@@ -22,6 +22,9 @@ pub const PATIENCE: Duration = Duration::from_secs(300);
 /// This host, as the machine sees it.
 pub const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
 
+/// For a target that everybody in the machines' network may use.
+pub const OPEN: &[&str] = &["--allow-insecure"];
+
 /// A part of a job: it waits in the background for [`Machine::let_go`].
 pub const LISTEN: &str = "echo go | nc -l -p 7777 >/dev/null &";
 
@@ -118,7 +121,10 @@ impl Machine {
         let address = self.port(LISTEN_PORT)?;
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
-            let answer = TcpStream::connect(address).and_then(|mut connection| connection.read(&mut [0; 1]));
+            let answer = TcpStream::connect(address).and_then(|mut connection| {
+                connection.set_read_timeout(Some(PATIENCE))?;
+                connection.read(&mut [0; 1])
+            });
             if answer.is_ok_and(|count| count > 0) {
                 return Ok(());
             }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use ropewalk_interop::{Image, Ropewalk, binary, ropewalk};
-use ropewalk_machines::{FREE_FROM, HOST, Machine, check_ext4};
+use ropewalk_machines::{FREE_FROM, HOST, Machine, OPEN, check_ext4};
 
 #[test]
 fn linux_mounts_a_remote_disk_by_its_own_nbd_client_and_then_by_a_loop_device() {
@@ -10,7 +10,7 @@ fn linux_mounts_a_remote_disk_by_its_own_nbd_client_and_then_by_a_loop_device() 
         return;
     }
     let image = Image::empty(256).unwrap();
-    let target = Ropewalk::serve_at(HOST, &[&format!("0=file:{},thin", image.name())], &[]).unwrap();
+    let target = Ropewalk::serve_at(HOST, &[&format!("0=file:{},thin", image.name())], OPEN).unwrap();
     let job = format!(
         r#"
 modprobe nbd; modprobe loop; modprobe fuse; modprobe ext4

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use ropewalk_interop::{IQN, Image, Relay, Ropewalk, ropewalk};
-use ropewalk_machines::{HOST, LISTEN, Machine, check_ext4};
+use ropewalk_machines::{HOST, LISTEN, Machine, OPEN, check_ext4};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -82,7 +82,7 @@ fn a_mounted_filesystem_outlives_the_death_of_its_target() {
     }
     let image = Image::empty(IMAGE_MIB).unwrap();
     let lun = format!("0=file:{}", image.name());
-    let mut target = Ropewalk::serve_at(HOST, &[&lun], &[]).unwrap();
+    let mut target = Ropewalk::serve_at(HOST, &[&lun], OPEN).unwrap();
     let job = job(&format!(
         r#"
 portal={portal}
@@ -118,7 +118,7 @@ fn multipath_goes_on_by_one_portal_when_the_other_dies() {
         return;
     }
     let image = Image::empty(IMAGE_MIB).unwrap();
-    let target = Ropewalk::serve_at(HOST, &[&format!("0=file:{}", image.name())], &[]).unwrap();
+    let target = Ropewalk::serve_at(HOST, &[&format!("0=file:{}", image.name())], OPEN).unwrap();
     let dying = Relay::at(HOST, target.address(), &[]).unwrap();
     let job = job(&format!(
         r#"
@@ -167,7 +167,7 @@ fn a_reservation_of_linux_keeps_others_from_writing_until_it_is_released() {
         return;
     }
     let image = Image::random(8).unwrap();
-    let target = Ropewalk::serve_at(HOST, &["0=ram:64MiB"], &[]).unwrap();
+    let target = Ropewalk::serve_at(HOST, &["0=ram:64MiB"], OPEN).unwrap();
     let job = job(&format!(
         r#"
 portal={portal}

@@ -17,7 +17,7 @@ pub(crate) struct Forwarder {
     pub forward: Direction,
     pub backward: Direction,
     pub watch: Watch,
-    /// The time of the next look, if no frame arrives before.
+    /// The time at which something is due, if no frame arrives before.
     pub due: Option<Duration>,
     /// When the relay's thread looks next, if no frame arrives before.
     pub wakes_at: Option<Duration>,

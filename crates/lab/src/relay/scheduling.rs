@@ -31,16 +31,38 @@ pub(super) fn stay_at(processor: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &here)?)
 }
 
-/// The processor of the relay's thread: the last that the calling thread may use; none if that is its only one. The hosts'
-/// packets are processed on the others, in hexadecimal as the kernel reads them (`Documentation/networking/scaling.rst`).
-pub(crate) fn processors() -> Option<(usize, String)> {
-    let all = sched_getaffinity(None).ok()?;
-    let is_allowed = |processor: &usize| all.is_set(*processor);
-    let relay = (0..CpuSet::MAX_CPU).rfind(is_allowed).filter(|_| all.count() > 1)?;
-    let word =
-        |word: usize| (0..32).filter(move |bit| word * 32 + bit != relay && all.is_set(word * 32 + bit));
-    let words = (0..=relay / 32).rev().map(|at| word(at).fold(0_u32, |mask, bit| mask | 1 << bit));
-    Some((relay, words.map(|word| format!("{word:08x}")).collect::<Vec<_>>().join(",")))
+/// The processors that the calling thread may use.
+pub(super) fn processors() -> io::Result<Vec<usize>> {
+    let allowed = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect())
+}
+
+/// The division of the processors that the calling thread may use.
+pub(crate) struct Division {
+    /// The relay's thread has the last.
+    pub relay: usize,
+    /// The hosts' packets are processed on the others.
+    hosts: Vec<usize>,
+}
+
+impl Division {
+    /// None if there is only one processor.
+    pub fn of_this_thread() -> Option<Self> {
+        let mut hosts = processors().ok()?;
+        let relay = hosts.pop()?;
+        (!hosts.is_empty()).then_some(Self { relay, hosts })
+    }
+
+    /// The hosts' processors as the kernel reads them: in hexadecimal, 32 at a time, the highest first
+    /// (`Documentation/networking/scaling.rst`).
+    pub fn hosts_mask(&self) -> String {
+        let mut words = vec![0_u32; self.relay / 32 + 1];
+        for processor in &self.hosts {
+            words[processor / 32] |= 1 << (processor % 32);
+        }
+        let words: Vec<_> = words.iter().rev().map(|word| format!("{word:08x}")).collect();
+        words.join(",")
+    }
 }
 
 fn schedule(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
@@ -51,5 +73,17 @@ fn schedule(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
     match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Division;
+
+    #[test]
+    fn a_mask_has_its_highest_processors_first() {
+        let mask = |relay, hosts: &[usize]| Division { relay, hosts: hosts.to_vec() }.hosts_mask();
+        assert_eq!(mask(1, &[0]), "00000001");
+        assert_eq!(mask(35, &[0, 1, 31, 32, 34]), "00000005,80000003");
     }
 }

@@ -11,7 +11,6 @@ use super::forwarder::{Forwarder, LastLook};
 use super::report::lateness_max;
 use super::scheduling;
 use super::watch::Looker;
-use rustix::thread::{CpuSet, sched_getaffinity};
 use std::hint::spin_loop;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -36,8 +35,7 @@ impl Wakefulness {
     /// Fails if the system refuses a thread or its place.
     pub fn begin(forwarder: &Arc<Mutex<Forwarder>>, bell: &Arc<OwnedFd>) -> io::Result<Self> {
         let mut wakefulness = Self { is_over: Arc::default(), threads: Vec::new() };
-        let processors = sched_getaffinity(None)?;
-        for processor in (0..CpuSet::MAX_CPU).filter(|processor| processors.is_set(*processor)) {
+        for processor in scheduling::processors()? {
             let is_over = Arc::clone(&wakefulness.is_over);
             let waker = Waker::new(processor, Arc::clone(forwarder), Arc::clone(bell), is_over);
             wakefulness.threads.push(waker.start()?);
