@@ -151,7 +151,7 @@ fn parse_line(line: &str) -> (u64, Ended) {
     let &[frame, time, opcodes, task_tags, cmd_sns, stat_sns, data_bytes] = fields.as_slice() else {
         panic!("tshark wrote {line:?}")
     };
-    let ended = Ended {
+    let mut ended = Ended {
         opcodes: numbers(opcodes),
         task_tags: numbers(task_tags),
         cmd_sns: numbers(cmd_sns),
@@ -160,7 +160,44 @@ fn parse_line(line: &str) -> (u64, Ended) {
         // Seconds with nine digits behind the point.
         at: time.replace('.', "").parse().unwrap(),
     };
+    leave_out_rejected(&mut ended);
     (frame.parse().unwrap(), ended)
+}
+
+const DATA_OUT: u64 = 0x05;
+const SNACK: u64 = 0x10;
+const REJECT: u64 = 0x3f;
+
+/// Leaves out the headers within Rejects (RFC 7143 §11.17), which Wireshark lists like those of further PDUs. It lists their
+/// tags in place of the Rejects' own, which are reserved.
+fn leave_out_rejected(ended: &mut Ended) {
+    let mut at = 0;
+    while at < ended.opcodes.len() {
+        if ended.opcodes[at] == REJECT {
+            let rejected = ended.opcodes.remove(at + 1);
+            ended.data_bytes.remove(at + 1);
+            ended.task_tags[at] = 0xffff_ffff;
+            if rejected != DATA_OUT && rejected != SNACK {
+                // A target sends no CmdSN of its own.
+                ended.cmd_sns.remove(0);
+            }
+        }
+        at += 1;
+    }
+}
+
+#[test]
+fn the_header_within_a_reject_is_not_taken_for_a_pdu() {
+    let line = "41|1795931477.783886212|0x20,0x3f,0x00|0xeda5aada,0xeda5aadf|39|910875524,910875525|0,48,0";
+    let expected = Ended {
+        opcodes: vec![0x20, 0x3f],
+        task_tags: vec![0xeda5_aada, 0xffff_ffff],
+        cmd_sns: vec![],
+        stat_sns: vec![910_875_524, 910_875_525],
+        data_bytes: vec![0, 48],
+        at: 1_795_931_477_783_886_212,
+    };
+    assert_eq!(parse_line(line), (41, expected));
 }
 
 fn numbers(list: &str) -> Vec<u64> {
