@@ -206,6 +206,7 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
     }
     let mut sockets = monitor.stop();
     measured.see_sockets(&sockets, setup);
+    measured.reasons.extend(windows::impossible(&sockets));
     if let RunLoad::Program(ProgramRun { chooses_congestion_control: false, .. }) = setup.load() {
         measured.see_congestion_controls("client", &sockets);
     }

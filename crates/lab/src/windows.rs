@@ -7,6 +7,24 @@ use observe::{SocketSeries, SocketsReport};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+/// TCP's largest window (RFC 7323 §2.3).
+const LARGEST_WINDOW: u64 = 1 << 30;
+
+/// The first congestion window that no connection can have. Then the kernel did not run the connection's congestion control
+/// when a segment was lost, and took for its answer what lay on the stack (ARCHITECTURE.md, "Congestion control").
+pub(crate) fn impossible(report: &SocketsReport) -> Option<String> {
+    let samples = report.sockets.iter().flat_map(|socket| &socket.samples);
+    let mut windows = samples.map(|sample| (sample.tcp.snd_cwnd, sample.tcp.snd_mss_bytes));
+    let (window, _) = windows.find(|(window, mss_bytes)| !is_possible(*window, *mss_bytes))?;
+    Some(format!(
+        "a congestion window had {window} segments, because the kernel did not run the congestion control at a loss"
+    ))
+}
+
+fn is_possible(window: u32, mss_bytes: u32) -> bool {
+    u64::from(window) * u64::from(mss_bytes) <= LARGEST_WINDOW
+}
+
 /// The windows of all connections at several moments; in segments.
 struct Windows {
     /// Of each connection, at each moment.
@@ -85,6 +103,12 @@ mod tests {
     fn told(of_connections: &[&[f64]]) -> BTreeMap<Quantity, f64> {
         Windows { of_connections: of_connections.iter().map(|windows| windows.to_vec()).collect() }
             .quantities()
+    }
+
+    #[test]
+    fn a_window_beyond_tcps_largest_is_impossible() {
+        assert!(is_possible(741_000, 1448));
+        assert!(!is_possible(360_887_692, 1448));
     }
 
     #[test]
