@@ -71,7 +71,7 @@ fn terms(text: &str) -> Result<GroupTerms, String> {
 
 #[derive(clap::Args)]
 struct Names {
-    /// Controls to load or unload [default: all]
+    /// Controls to load or unload; without a name, all of them
     #[arg(value_name = "NAME", value_parser = control)]
     names: Vec<Control>,
 }

@@ -76,6 +76,8 @@ pub struct PathMeasurement {
     pub in_flight_bytes: u64,
     /// Bytes that the socket has taken and not sent.
     pub unsent_bytes: u64,
+    /// Bytes before the socket, which wait for the thread that writes to it; zero without such a thread.
+    pub waiting_bytes: u64,
     /// The sender is repairing a loss.
     pub is_recovering: bool,
     /// A retransmission timeout has expired, and nothing sent since has been acknowledged in full.
@@ -113,6 +115,13 @@ pub struct PathCounters {
     pub out_of_order_segments: u32,
 }
 
+impl PathMeasurement {
+    /// Bytes that the connection has and has not sent: they go before whatever comes.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.unsent_bytes + self.waiting_bytes
+    }
+}
+
 #[cfg(test)]
 impl PathMeasurement {
     /// A path of 40 ms on which nothing has happened.
@@ -123,6 +132,7 @@ impl PathMeasurement {
         congestion_window_bytes: 100_000,
         in_flight_bytes: 0,
         unsent_bytes: 0,
+        waiting_bytes: 0,
         is_recovering: false,
         is_timed_out: false,
         is_in_slow_start: false,

@@ -167,7 +167,7 @@ fn incoming(arrivals: &Arrivals, sample: &LaneSample, path: &PathMeasurement, cr
 }
 
 fn outgoing(demand: Demand, sample: &LaneSample, path: &PathMeasurement, crowd: Crowd) -> Outlook {
-    let placed_bytes = sample.load.data_out_bytes + sample.load.unsent_bytes + path.unsent_bytes;
+    let placed_bytes = sample.load.data_out_bytes + sample.load.unsent_bytes + path.pending_bytes();
     let round_trip_s = path.rtt.as_secs_f64();
     Outlook {
         lane: sample.lane,

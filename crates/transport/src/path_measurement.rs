@@ -50,6 +50,7 @@ fn of(info: &libc::tcp_info) -> PathMeasurement {
         congestion_window_bytes: bytes(info.tcpi_snd_cwnd),
         in_flight_bytes: bytes(sent_segments.saturating_sub(info.tcpi_sacked + info.tcpi_lost)),
         unsent_bytes: info.tcpi_notsent_bytes.into(),
+        waiting_bytes: 0,
         is_recovering: RECOVERING.contains(&info.tcpi_ca_state),
         is_timed_out: info.tcpi_ca_state == TIMED_OUT,
         is_in_slow_start: info.tcpi_snd_cwnd < info.tcpi_snd_ssthresh,

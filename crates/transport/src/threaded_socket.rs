@@ -179,8 +179,7 @@ impl Wire for ThreadedSocket {
 
     fn measure(&self) -> Option<PathMeasurement> {
         let waiting_bytes = self.waiting_bytes() as u64;
-        let path = measure(&self.stream).ok()?;
-        Some(PathMeasurement { unsent_bytes: path.unsent_bytes + waiting_bytes, ..path })
+        Some(PathMeasurement { waiting_bytes, ..measure(&self.stream).ok()? })
     }
 
     fn limit_unsent(&self, bytes: u32) {

@@ -192,6 +192,7 @@ mod tests {
         congestion_window_bytes: 14_480,
         in_flight_bytes: 10_136,
         unsent_bytes: 0,
+        waiting_bytes: 0,
         is_recovering: true,
         is_timed_out: false,
         is_in_slow_start: false,

@@ -5,7 +5,7 @@ use crate::lab::Lab;
 use crate::namespace::Namespace;
 use crate::session_monitor::SessionMonitor;
 use crate::workload::{Contents, Direction, Load, Request, RequestSample};
-use initiator::{Config, Lun, Portal, Url};
+use initiator::{Config, Connections, Lun, Portal, Url};
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -91,7 +91,8 @@ impl Storage {
     ) -> Result<T, ScsiRunError> {
         self.namespace.run(|| {
             runtime()?.block_on(async {
-                let session = initiator::connect(&self.url, Config::default()).await?;
+                let config = Config { connections: Connections::Fixed(1), ..Config::default() };
+                let session = initiator::connect(&self.url, config).await?;
                 let outcome = task(session.lun(self.url.lun).await?).await;
                 session.close().await?;
                 outcome.map_err(Into::into)

@@ -224,7 +224,7 @@ fn activity(lane: &LaneSample) -> Option<Wait> {
     if path.unsent_bytes > 0 || is_full(path) {
         Some(Wait::Network)
     } else {
-        has_unsent.then_some(Wait::SendBuffer)
+        (has_unsent || path.waiting_bytes > 0).then_some(Wait::SendBuffer)
     }
 }
 
@@ -281,6 +281,12 @@ mod tests {
         let mut blocked = writing(MEBIBYTE, path(50_000, 0));
         blocked.load.unsent_bytes = 8192;
         assert_eq!(wait(&[blocked], 0, MEBIBYTE), Wait::SendBuffer);
+    }
+
+    #[test]
+    fn data_that_a_thread_cannot_write_although_the_window_has_room_waits_for_the_send_buffer() {
+        let blocked = PathMeasurement { waiting_bytes: 8192, ..path(50_000, 0) };
+        assert_eq!(wait(&[writing(MEBIBYTE, blocked)], 0, MEBIBYTE), Wait::SendBuffer);
     }
 
     #[test]

@@ -146,6 +146,7 @@ impl Pipe {
             congestion_window_bytes: whole_segments(self.capacity_bytes as u64),
             in_flight_bytes: whole_segments(self.taken_bytes - self.delivered_bytes),
             unsent_bytes: 0,
+            waiting_bytes: 0,
             is_recovering: is_stalled,
             is_timed_out: is_stalled,
             is_in_slow_start: false,

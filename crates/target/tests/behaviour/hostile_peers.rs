@@ -31,6 +31,16 @@ fn garbage_before_login_is_hung_up_on() {
 }
 
 #[test]
+fn a_connection_that_closes_before_it_has_said_who_it_is_was_not_refused() {
+    let world = World::with_lun("0=ram:64M");
+    let peer = world.connect();
+    world.wait_for(|counters| counters.unauthenticated_connections == 1);
+    drop(peer);
+    world.wait_for(|counters| counters.unauthenticated_connections == 0);
+    assert_eq!(world.counters().refused_connections, 0);
+}
+
+#[test]
 fn half_a_pdu_and_then_silence_ends_when_time_is_up() {
     let world = world_with(Limits { login_seconds: 1, ..Limits::default() });
     let mut peer = world.connect();
