@@ -120,6 +120,11 @@ impl PathMeasurement {
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.unsent_bytes + self.waiting_bytes
     }
+
+    /// Whether nothing is under way, and nothing is to be sent.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight_bytes == 0 && self.pending_bytes() == 0
+    }
 }
 
 #[cfg(test)]

@@ -125,7 +125,7 @@ impl PathTally {
                 self.add(sum, value * elapsed_s);
             }
         };
-        let works = path.in_flight_bytes > 0 || path.pending_bytes() > 0;
+        let works = !path.is_idle();
         let is_awaited = lane.load.data_in_bytes > 0;
         add_if(true, Sum::Seen, 1.0);
         add_if(true, Sum::RttMin, path.rtt_min.as_secs_f64());

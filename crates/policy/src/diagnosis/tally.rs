@@ -102,7 +102,7 @@ impl Tally {
             counters: path.counters,
             received_bytes: lane.received_bytes,
             window_bytes: path.congestion_window_bytes,
-            was_idle: path.in_flight_bytes == 0 && path.pending_bytes() == 0,
+            was_idle: path.is_idle(),
             window_before_idle: None,
         };
         let mut is_restarted = false;
