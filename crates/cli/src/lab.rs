@@ -7,6 +7,7 @@ mod list;
 mod report;
 mod run;
 mod run_progress;
+mod turn;
 mod user_namespace;
 
 use crate::exit::Failed;

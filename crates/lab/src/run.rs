@@ -25,6 +25,7 @@ use observe::statistics::{self, jain_index};
 use observe::{CommandReport, Digests, Kind, SocketSeries, SocketsReport};
 use std::collections::BTreeMap;
 use std::io;
+use std::iter;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -170,6 +171,7 @@ fn of_captured(commands: &[CapturedCommand]) -> impl Iterator<Item = (Quantity, 
 fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
     let round_trips = ping(&lab.client.namespace, lab.server.address, PINGS)?;
     let monitor = start_monitor(&lab.client, setup)?;
+    let server_monitor = (setup.read_share() > 0.0).then(|| start_monitor(&lab.server, setup)).transpose()?;
     let tracing = setup.kernel_trace.then(|| Tracing::begin(&lab.client.namespace, setup.trace_quiet.0));
     let senders = senders(lab, setup);
     let counters = TcpCounters::of(&senders)?;
@@ -206,7 +208,8 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
     }
     let mut sockets = monitor.stop();
     measured.see_sockets(&sockets, setup);
-    measured.reasons.extend(windows::impossible(&sockets));
+    let of_server = server_monitor.map(Monitor::stop);
+    measured.reasons.extend(iter::once(&sockets).chain(&of_server).find_map(windows::impossible));
     if let RunLoad::Program(ProgramRun { chooses_congestion_control: false, .. }) = setup.load() {
         measured.see_congestion_controls("client", &sockets);
     }

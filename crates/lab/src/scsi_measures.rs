@@ -38,6 +38,15 @@ impl<'a> Counted<'a> {
         self.commands.iter().filter(wanted).filter_map(|command| command.target.as_ref())
     }
 
+    /// The mean time from one moment of a command to another.
+    fn mean_s(&self, moments_ns: impl Fn(&CommandSample, &AtTarget) -> (u64, u64)) -> Option<f64> {
+        let times_s = self.commands.iter().filter_map(|command| {
+            let (from_ns, to_ns) = moments_ns(command, command.target.as_ref()?);
+            Some(seconds(from_ns, to_ns))
+        });
+        Sample::of(times_s).map(|times| times.mean())
+    }
+
     /// The evenness of the data over this many connections; `None` for one alone.
     fn fairness(&self, connections: u16) -> Option<f64> {
         let mut bytes = BTreeMap::<(u16, u16), f64>::new();
@@ -74,6 +83,8 @@ pub(crate) fn quantities(report: &ScsiReport, setup: &Setup) -> BTreeMap<Quantit
         (Quantity::RequestTimeDeviation, times.as_ref().and_then(Sample::standard_deviation)),
         (Quantity::TransferTime, transfer),
         (Quantity::HostTime, host_time_s(report, setup, requests, transfer)),
+        (Quantity::CommandDelay, counted.mean_s(|command, target| (command.pulled_ns, target.arrived_ns))),
+        (Quantity::StatusDelay, counted.mean_s(|command, target| (target.carried_out_ns, command.ended_ns))),
         (Quantity::OrderWaitP99, order_waits.as_ref().map(|waits| waits.percentile(99.0))),
         (Quantity::OrderWaitMax, order_waits.as_ref().map(Sample::max)),
     ];

@@ -1,7 +1,8 @@
 //! A small summary of a series: medians and spreads of what its figures show. Documents that quote a series are
 //! committed with it.
 
-use crate::experiment::{Experiment, Form, Plan, Quantity};
+use crate::experiment::{Experiment, Form, Plan, Quantity, Theory};
+use crate::report::host_time_s;
 use crate::results::{Folder, FolderError, Machine, Manifest, RunRecord};
 use observe::report::rfc3339;
 use observe::statistics::Sample;
@@ -64,6 +65,9 @@ pub struct CellSummary {
     pub invalid_attempts: usize,
     /// What the VALID runs measured, of the quantities that the experiment plots, in the base of their units.
     pub measured: BTreeMap<Quantity, Spread>,
+    /// What models say of them: those of the plots' theories, but for the link, and of the predictions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub predicted: BTreeMap<Quantity, BTreeMap<Theory, f64>>,
     /// What limited how many of them, by their own diagnoses.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, usize>,
@@ -170,11 +174,31 @@ impl CellSummary {
             valid: valid.iter().flatten().count(),
             invalid_attempts: attempts.iter().flatten().filter(|attempt| !attempt.valid).count(),
             measured: quantities.filter_map(|quantity| Some((quantity, of_runs(quantity)?))).collect(),
+            predicted: predicted(cell, experiment, plan, folder),
             limits,
             predicted_gain,
             reasons: reasons.collect(),
         }
     }
+}
+
+fn predicted(
+    cell: usize,
+    experiment: &Experiment,
+    plan: &Plan,
+    folder: &Folder,
+) -> BTreeMap<Quantity, BTreeMap<Theory, f64>> {
+    let of_plots =
+        experiment.plots().iter().flat_map(|plot| plot.theory.iter().map(|theory| (plot.y, *theory)));
+    let of_predictions = experiment.predictions().iter().map(|prediction| (prediction.of, prediction.by));
+    let host_time_s = host_time_s(cell, plan, folder);
+    let mut predicted = BTreeMap::<_, BTreeMap<_, _>>::new();
+    for (quantity, theory) in of_plots.chain(of_predictions).filter(|(_, theory)| *theory != Theory::Link) {
+        if let Some(value) = theory.value(&plan.cells[cell].setup, quantity, host_time_s) {
+            predicted.entry(quantity).or_default().insert(theory, four_digits(value));
+        }
+    }
+    predicted
 }
 
 impl Spread {

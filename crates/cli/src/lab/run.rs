@@ -1,6 +1,7 @@
 //! `ropewalk lab run`: runs or resumes an experiment.
 
 use super::run_progress::RunProgress;
+use super::turn::Turn;
 use super::user_namespace;
 use crate::exit::{Failed, Status};
 use crate::output::{self, outln};
@@ -46,7 +47,8 @@ pub(crate) struct Arguments {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Print JSON lines: `message_type` `estimate`, `run` for each run, then `summary`
+    /// Print JSON lines: `message_type` `waiting` while another experiment runs, `estimate`, `run` for each run, then
+    /// `summary`
     #[arg(long)]
     json: bool,
 }
@@ -64,6 +66,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
         return Ok(());
     }
     let rights = user_namespace::rights().await?;
+    let _turn =
+        Turn::wait(|| say_waiting(arguments.json)).await.context("cannot wait for other experiments")?;
     let path = arguments.out.clone().unwrap_or_else(|| folder_of(file, form));
     let folder = begin(&path, &experiment, &plan, &arguments).map_err(refused)?;
     let to_do = count(&plan, &folder, RunState::ToDo);
@@ -73,6 +77,16 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     }
     let folder = run_all(plan.clone(), folder, arguments.json).await?;
     conclude(&plan, &folder, arguments.json)
+}
+
+fn say_waiting(is_json: bool) {
+    if is_json {
+        output::json(&json!({ "message_type": "waiting" }));
+    } else {
+        outln!(
+            "Another experiment runs on this machine, and two at a time would disturb each other: waiting."
+        );
+    }
 }
 
 fn begin(

@@ -146,7 +146,7 @@ pub struct Plot {
 }
 
 /// A model's statement about the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Theory {
     /// The TCP payload rate of the bottleneck.

@@ -32,6 +32,11 @@ pub enum Quantity {
     /// Tb + Tc: at depth 1, the time from one request to the next beyond its transfer and the path's round trip; the
     /// mean, in seconds.
     HostTime,
+    /// From the moment at which a command gets its connection to the arrival of its header at the target; the mean, in
+    /// seconds. It is longer than the way there by what waits before it in the socket and in the path's queue.
+    CommandDelay,
+    /// From the end of a command at the target's medium to the arrival of its status; the mean, in seconds.
+    StatusDelay,
     /// The 99th percentile of the waits of commands at the target for commands with a smaller CmdSN, in seconds;
     /// commands that did not wait count as 0.
     OrderWaitP99,
@@ -116,6 +121,8 @@ impl Quantity {
             Self::RequestTimeDeviation => "time of a request, standard deviation",
             Self::TransferTime => "transfer of a command's data (Ta)",
             Self::HostTime => "time at both hosts (Tb + Tc)",
+            Self::CommandDelay => "delay of a command to the target",
+            Self::StatusDelay => "delay of a status to the initiator",
             Self::OrderWaitP99 => "wait for earlier commands at the target, 99th percentile",
             Self::OrderWaitMax => "longest wait for earlier commands at the target",
             Self::GapTime => "gaps in a command's data, as captured",
@@ -167,6 +174,8 @@ impl Quantity {
             | Self::RequestTimeDeviation
             | Self::TransferTime
             | Self::HostTime
+            | Self::CommandDelay
+            | Self::StatusDelay
             | Self::OrderWaitP99
             | Self::OrderWaitMax
             | Self::GapTime
@@ -191,12 +200,14 @@ impl Quantity {
 }
 
 /// The quantities of SCSI commands, besides those of every workload.
-pub(super) const OF_SCSI: [Quantity; 7] = [
+pub(super) const OF_SCSI: [Quantity; 9] = [
     Quantity::RequestTime,
     Quantity::RequestTimeP99,
     Quantity::RequestTimeDeviation,
     Quantity::TransferTime,
     Quantity::HostTime,
+    Quantity::CommandDelay,
+    Quantity::StatusDelay,
     Quantity::OrderWaitP99,
     Quantity::OrderWaitMax,
 ];

@@ -54,7 +54,7 @@ pub(super) fn point(x: f64, cell: usize, quantity: Quantity, plan: &Plan, folder
 
 /// Tb + Tc at depth 1 of the runs that differ from a cell's only in the round trip and in how long they last, at the
 /// shortest round trip: the hosts' time does not depend on the distance, and shows best without it.
-pub(super) fn host_time_s(cell: usize, plan: &Plan, folder: &Folder) -> Option<f64> {
+pub(crate) fn host_time_s(cell: usize, plan: &Plan, folder: &Folder) -> Option<f64> {
     let elsewhere = |cell: usize| {
         let mut table = plan.cells[cell].table.clone();
         let pattern = |key| ["scsi", "workload", "pattern", key];

@@ -4,8 +4,8 @@ use crate::world::made_up::{TEXT, World, late, outcome, valid};
 use crate::world::{in_lab, plan, run_once};
 use observe::report::{Cell, Figure, Row, Standing};
 use ropewalk_lab::{
-    Experiment, Folder, FolderError, Form, LabError, Quantity, Removal, RunOutcome, Sample, Setup, Summary,
-    report, run_series,
+    CellSummary, Experiment, Folder, FolderError, Form, LabError, Quantity, Removal, RunOutcome, Sample,
+    Setup, Summary, Theory, report, run_series,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -173,9 +173,9 @@ const SCSI: &str = r#"
     theory = ["ideal", "time_model"]
 "#;
 
-/// The report's first figure of what is predicted of 128 KiB: at 100 Mbit/s they take 11 ms, and so does what is measured at
-/// RTT 0; at 10 ms it is 44 ms, twice what is predicted, in a run that is not valid for these reasons.
-fn predicted(far: &[&str]) -> Figure {
+/// Writes of 128 KiB and what is predicted of them: at 100 Mbit/s they take 11 ms, and so does what is measured at RTT 0;
+/// at 10 ms it is 44 ms, twice what is predicted, in a run that is not valid for these reasons.
+fn with_prediction(far: &[&str]) -> World {
     let prediction = "[[prediction]]\nof = \"request_time\"\nby = \"time_model\"\nseries = \"RTT\"\n[quick]\nrepetitions = 1";
     let world = World::of(&format!("{SCSI}{prediction}\nsetup.scsi.session.first_burst = \"128KiB\""));
     let mut is_near = true;
@@ -187,7 +187,12 @@ fn predicted(far: &[&str]) -> Figure {
         Ok(RunOutcome { measured: BTreeMap::from(times), ..outcome(seed, reasons) })
     };
     run_series(&world.plan, &mut world.folder().unwrap(), measure, |_| ()).unwrap();
-    let report = report(&Folder::open(world.path()).unwrap()).unwrap();
+    world
+}
+
+/// The report's first figure of it.
+fn predicted(far: &[&str]) -> Figure {
+    let report = report(&with_prediction(far).folder().unwrap()).unwrap();
     let section = &report.sections[1];
     assert_eq!(section.heading, "Predicted and measured");
     section.figures[0].clone()
@@ -205,6 +210,20 @@ fn a_prediction_tells_how_far_it_is_off_over_valid_runs() {
     });
     assert_eq!(errors.collect::<Vec<_>>(), [0.0, 1.0]);
     assert!(table.note.contains("runs: 2"), "{}", table.note);
+}
+
+#[test]
+fn a_summary_has_what_models_say_beside_what_was_measured() {
+    let summary = Summary::of(&with_prediction(&[]).folder().unwrap()).unwrap();
+    let times = summary.cells.iter().map(|cell| cell.predicted[&Quantity::RequestTime][&Theory::TimeModel]);
+    let times: Vec<_> = times.map(|time_s| (time_s * 1e3).round()).collect();
+    assert_eq!(times, [12.0, 22.0], "in milliseconds");
+    let rates =
+        |cell: &CellSummary| cell.predicted[&Quantity::Throughput].keys().copied().collect::<Vec<_>>();
+    assert!(
+        summary.cells.iter().all(|cell| rates(cell) == [Theory::Ideal, Theory::TimeModel]),
+        "{summary:?}"
+    );
 }
 
 #[test]

@@ -20,6 +20,9 @@ const CROWDED: &str = r#"
     session = { connections = 2, window_commands = 4 }
 "#;
 
+/// Half of its round trip.
+const WAY_S: f64 = 0.0025;
+
 fn section(folder: &Folder, heading: &str) -> Section {
     let sections = report(folder).unwrap().sections;
     sections.into_iter().find(|section| section.heading == heading).unwrap()
@@ -42,6 +45,10 @@ fn the_record_of_a_run_says_what_its_sessions_waited_for() {
         assert_eq!(session.verified.unwrap().read_back_bytes, 24 * (16 << 10));
         let [p99, max] = [Quantity::OrderWaitP99, Quantity::OrderWaitMax].map(|wait| record.measured[&wait]);
         assert!((0.0..=max).contains(&p99) && max <= requests.max_ns as f64 / 1e9, "{p99} s, {max} s");
+        // A command and its status each take the way, and a request at least both.
+        let delays = [Quantity::CommandDelay, Quantity::StatusDelay].map(|delay| record.measured[&delay]);
+        assert!(delays.iter().all(|delay| *delay >= WAY_S), "{delays:?}");
+        assert!(delays.iter().sum::<f64>() <= record.measured[&Quantity::RequestTime], "{delays:?}");
         // The single times are among the samples.
         let held = folder.samples(record).unwrap().into_iter();
         assert!(held.filter(|sample| matches!(sample, Sample::Held(_))).count() as u64 >= window.count);
