@@ -19,7 +19,7 @@ use crate::experiment::{Experiment, Plan};
 use crate::results::{Folder, FolderError};
 use crate::series::{RunState, run_state};
 use description::{description, mixed_programs};
-pub(crate) use measured::host_time_s;
+pub(crate) use measured::theoretical;
 use observe::report::{Report, Section, Standing, Verdict};
 use run_over_time::RunsOverTime;
 

@@ -171,7 +171,11 @@ fn of_captured(commands: &[CapturedCommand]) -> impl Iterator<Item = (Quantity, 
 fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
     let round_trips = ping(&lab.client.namespace, lab.server.address, PINGS)?;
     let monitor = start_monitor(&lab.client, setup)?;
-    let server_monitor = (setup.read_share() > 0.0).then(|| start_monitor(&lab.server, setup)).transpose()?;
+    // Our target reports its sockets itself; those of another server are seen from outside, and the windows of any that
+    // sends.
+    let has_other_server = matches!(setup.load(), RunLoad::Program(ProgramRun { server: Some(_), .. }));
+    let watches_server = has_other_server || setup.read_share() > 0.0;
+    let server_monitor = watches_server.then(|| start_monitor(&lab.server, setup)).transpose()?;
     let tracing = setup.kernel_trace.then(|| Tracing::begin(&lab.client.namespace, setup.trace_quiet.0));
     let senders = senders(lab, setup);
     let counters = TcpCounters::of(&senders)?;
@@ -186,16 +190,14 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
             measured
         }
         RunLoad::Program(run) => {
-            // Our target reports its sockets itself; those of another server are seen from outside.
-            let server = run.server.as_ref().map(|_| start_monitor(&lab.server, setup)).transpose()?;
             let report = run.run(lab, &setup.congestion(), seed).map_err(io::Error::other)?;
-            let mut measured = program(run, report);
-            if let Some(server) = server {
-                measured.see_congestion_controls("server", &server.stop());
-            }
-            measured
+            program(run, report)
         }
     };
+    let of_server = server_monitor.map(Monitor::stop);
+    if let Some(of_server) = of_server.as_ref().filter(|_| has_other_server) {
+        measured.see_congestion_controls("server", of_server);
+    }
     measured.quantities.extend(TcpCounters::of(&senders)?.since(&counters));
     match law_check.map(|check| check.and_then(LawCheck::end)) {
         Some(Ok(quantities)) => measured.quantities.extend(quantities),
@@ -208,7 +210,6 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
     }
     let mut sockets = monitor.stop();
     measured.see_sockets(&sockets, setup);
-    let of_server = server_monitor.map(Monitor::stop);
     measured.reasons.extend(iter::once(&sockets).chain(&of_server).find_map(windows::impossible));
     if let RunLoad::Program(ProgramRun { chooses_congestion_control: false, .. }) = setup.load() {
         measured.see_congestion_controls("client", &sockets);

@@ -2,7 +2,7 @@
 //! committed with it.
 
 use crate::experiment::{Experiment, Form, Plan, Quantity, Theory};
-use crate::report::host_time_s;
+use crate::report::theoretical;
 use crate::results::{Folder, FolderError, Machine, Manifest, RunRecord};
 use observe::report::rfc3339;
 use observe::statistics::Sample;
@@ -191,10 +191,9 @@ fn predicted(
     let of_plots =
         experiment.plots().iter().flat_map(|plot| plot.theory.iter().map(|theory| (plot.y, *theory)));
     let of_predictions = experiment.predictions().iter().map(|prediction| (prediction.of, prediction.by));
-    let host_time_s = host_time_s(cell, plan, folder);
     let mut predicted = BTreeMap::<_, BTreeMap<_, _>>::new();
     for (quantity, theory) in of_plots.chain(of_predictions).filter(|(_, theory)| *theory != Theory::Link) {
-        if let Some(value) = theory.value(&plan.cells[cell].setup, quantity, host_time_s) {
+        if let Some(value) = theoretical(theory, quantity, cell, plan, folder) {
             predicted.entry(quantity).or_default().insert(theory, four_digits(value));
         }
     }

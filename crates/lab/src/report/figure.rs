@@ -1,7 +1,7 @@
 //! One plot of an experiment, drawn from the measurements.
 
 use super::{measured, shares};
-use crate::experiment::{Experiment, Plan, Plot, Quantity, Setup, Theory, each_once, positions};
+use crate::experiment::{Experiment, Plan, Plot, Quantity, Theory, each_once, positions};
 use crate::results::Folder;
 use observe::report::{Axis, Figure, Point, Series, Style};
 
@@ -12,7 +12,6 @@ struct Place<'a> {
     /// The text of x, and its position.
     label: &'a str,
     x: f64,
-    setup: &'a Setup,
 }
 
 /// Draws a plot. Omits cells without runs, and marks those without a VALID run.
@@ -67,7 +66,7 @@ fn places<'a>(plot: &Plot, plan: &'a Plan) -> (Vec<Place<'a>>, Axis) {
         let names: Vec<String> =
             others.iter().map(|index| series_name(&plan.variables[*index], &cell.labels[*index])).collect();
         let series = if names.is_empty() { "measured".to_owned() } else { names.join(", ") };
-        Place { cell: *number, series, label: &cell.labels[x], x: position, setup: &cell.setup }
+        Place { cell: *number, series, label: &cell.labels[x], x: position }
     });
     (places.collect(), axis)
 }
@@ -114,8 +113,7 @@ fn theoretical(
     let of_series = |name: &String| -> Vec<Point> {
         let places = places.iter().filter(|place| place.series == *name);
         let points = places.filter_map(|place| {
-            let host_time_s = measured::host_time_s(place.cell, plan, folder);
-            Some(Point::new(place.x, theory.value(place.setup, y, host_time_s)?))
+            Some(Point::new(place.x, measured::theoretical(theory, y, place.cell, plan, folder)?))
         });
         points.collect()
     };

@@ -1,6 +1,6 @@
 //! The measurements of one combination of values.
 
-use crate::experiment::{Plan, Quantity, RunLoad};
+use crate::experiment::{Plan, Quantity, RunLoad, Theory};
 use crate::results::{Folder, RunRecord};
 use observe::report::Point;
 use observe::statistics::Sample;
@@ -52,9 +52,20 @@ pub(super) fn point(x: f64, cell: usize, quantity: Quantity, plan: &Plan, folder
     }
 }
 
+/// What a theory says of a cell, in the base of the quantity's unit.
+pub(crate) fn theoretical(
+    theory: Theory,
+    quantity: Quantity,
+    cell: usize,
+    plan: &Plan,
+    folder: &Folder,
+) -> Option<f64> {
+    theory.value(&plan.cells[cell].setup, quantity, host_time_s(cell, plan, folder))
+}
+
 /// Tb + Tc at depth 1 of the runs that differ from a cell's only in the round trip and in how long they last, at the
 /// shortest round trip: the hosts' time does not depend on the distance, and shows best without it.
-pub(crate) fn host_time_s(cell: usize, plan: &Plan, folder: &Folder) -> Option<f64> {
+fn host_time_s(cell: usize, plan: &Plan, folder: &Folder) -> Option<f64> {
     let elsewhere = |cell: usize| {
         let mut table = plan.cells[cell].table.clone();
         let pattern = |key| ["scsi", "workload", "pattern", key];

@@ -47,8 +47,7 @@ pub(super) fn draw(prediction: &Prediction, experiment: &Experiment, plan: &Plan
 
 fn compare(prediction: &Prediction, plan: &Plan, folder: &Folder) -> Vec<Compared> {
     let compared = plan.among(&prediction.only).filter_map(|(cell, _)| {
-        let host_time_s = measured::host_time_s(cell, plan, folder);
-        let predicted = prediction.by.value(&plan.cells[cell].setup, prediction.of, host_time_s)?;
+        let predicted = measured::theoretical(prediction.by, prediction.of, cell, plan, folder)?;
         let point = measured::point(predicted, cell, prediction.of, plan, folder)?;
         Some(Compared { cell, point })
     });
