@@ -32,7 +32,7 @@ echo 1 >$group/enable
 end=$!
 echo "LIO serves"
 wait $end
-! dmesg | grep -E 'BUG:|Oops|WARNING:|Kernel panic|Time2Retain timer expired'
+! dmesg | grep -E 'BUG:|Oops|WARNING:|Kernel panic|Time2Retain timer expired|Received CmdSN|SNACK'
 "#
     )
 }
@@ -69,7 +69,8 @@ impl Lio {
     }
 
     /// Ends it; its kernel must not have complained, nor have kept a session that had ended. (6.12 may sleep in the timer
-    /// that ends such a session, which is a bug.)
+    /// that ends such a session, which is a bug.) No command may have come twice, nor a DataACK too late: at level 2, 6.12
+    /// drops the connection for that, and may crash as it recovers it.
     fn end(self) {
         self.machine.let_go().unwrap();
         self.machine.finish().unwrap();

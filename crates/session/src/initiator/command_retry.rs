@@ -1,8 +1,10 @@
 //! Command retry: a command that was lost on its way leaves a hole in the order of commands, and is sent again with the
 //! same ITT and CmdSN (RFC 7143 §4.2.2.1, §7.2.1).
 //!
-//! A command is sent again only when it is known to be lost: the target has answered a ping that followed it on the
-//! same lane, and the answer does not acknowledge the command. No data is sent twice in vain, however slow the path.
+//! A command is sent again only when it is known to be lost: the target has answered a ping that followed it on the same
+//! lane, the answer expects just this command, and every command before it had ended when the ping left. No data is sent
+//! twice in vain, however slow the path or the disk: Linux 6.12 executes commands that arrived out of order one by one,
+//! and expects each of them, although it has it, until the one before is done.
 
 use super::ask::Ask;
 use super::event::{TaskFunction, TaskId};
@@ -78,13 +80,17 @@ impl Unacknowledged {
         Some(command.lane)
     }
 
-    /// The target answered the ping that left `lane` as PDU number `ping`. Returns the first unacknowledged command if
-    /// it left there before the ping: that command is lost. Later commands stay uncertain, because the target cannot
-    /// acknowledge them before this one.
-    fn lost_before(&mut self, lane: LaneId, ping: u64) -> Option<CmdSn> {
+    /// The target answered the ping that left `lane` as PDU number `ping`, and `lost` is what that reveals. Returns the
+    /// first unacknowledged command if it is that one and left there before the ping; if not, another ping is due later.
+    /// Later commands stay uncertain, because the target cannot acknowledge them before this one.
+    fn lost_before(&mut self, now: Instant, lane: LaneId, ping: u64, lost: Option<CmdSn>) -> Option<CmdSn> {
         let command = self.commands.front_mut().filter(|command| command.lane == lane)?;
         command.probing = false;
-        command.pulled.is_some_and(|pulled| pulled < ping).then_some(command.cmd_sn)
+        let is_lost = lost == Some(command.cmd_sn) && command.pulled.is_some_and(|pulled| pulled < ping);
+        if !is_lost {
+            command.ask = command.ask.map(|ask| ask.counted_from(now));
+        }
+        is_lost.then_some(command.cmd_sn)
     }
 
     fn find(&self, itt: Itt) -> Option<CmdSn> {
@@ -154,9 +160,17 @@ impl Session {
         }
     }
 
+    /// The first unacknowledged command, if it was sent on `lane` and the target no longer works on any before it: if a
+    /// ping that leaves now finds that the target expects it, it is lost.
+    pub(super) fn first_in_doubt(&self, lane: LaneId) -> Option<CmdSn> {
+        let first = self.unacknowledged.commands.front().filter(|command| command.lane == lane)?.cmd_sn;
+        let mut homes = self.tasks.iter().filter_map(|task| task.allegiance);
+        (!homes.any(|home| home.cmd_sn.precedes(first))).then_some(first)
+    }
+
     /// Sends the command again that the answer to the ping with PDU number `ping` on `lane` shows to be lost.
-    pub(super) fn retry_lost_command(&mut self, now: Instant, lane: LaneId, ping: u64) {
-        if let Some(cmd_sn) = self.unacknowledged.lost_before(lane, ping) {
+    pub(super) fn retry_lost_command(&mut self, now: Instant, lane: LaneId, ping: u64, lost: Option<CmdSn>) {
+        if let Some(cmd_sn) = self.unacknowledged.lost_before(now, lane, ping, lost) {
             self.send_again(now, cmd_sn);
         }
     }
@@ -252,13 +266,16 @@ mod tests {
     fn only_the_first_is_lost_and_only_if_it_left_before_the_ping() {
         let first = CmdSn(u32::MAX);
         let mut unacknowledged = sent(first);
-        assert_eq!(unacknowledged.lost_before(LaneId(2), 3), None);
-        assert_eq!(unacknowledged.lost_before(LANE, 1), None);
-        assert_eq!(unacknowledged.lost_before(LANE, 3), Some(first));
+        assert_eq!(unacknowledged.lost_before(NOW, LaneId(2), 3, Some(first)), None);
+        assert_eq!(unacknowledged.lost_before(NOW, LANE, 1, Some(first)), None);
+        assert_eq!(unacknowledged.lost_before(NOW, LANE, 3, None), None);
+        assert_eq!(unacknowledged.lost_before(NOW, LANE, 3, Some(first)), Some(first));
         unacknowledged.acknowledge_before(first.next());
-        assert_eq!(unacknowledged.lost_before(LANE, 3), Some(first.next()));
+        assert_eq!(unacknowledged.lost_before(NOW, LANE, 3, Some(first)), None);
+        let second = first.next();
+        assert_eq!(unacknowledged.lost_before(NOW, LANE, 3, Some(second)), Some(second));
         unacknowledged.acknowledge_before(first.plus(2));
-        assert_eq!(unacknowledged.lost_before(LANE, 3), None);
+        assert_eq!(unacknowledged.lost_before(NOW, LANE, 3, Some(first.plus(2))), None);
     }
 
     #[test]
@@ -267,7 +284,7 @@ mod tests {
         assert!(unacknowledged.deadline().is_some());
         assert_eq!(unacknowledged.probe(), Some(LANE));
         assert_eq!(unacknowledged.deadline(), None);
-        unacknowledged.lost_before(LANE, 1);
+        unacknowledged.lost_before(NOW, LANE, 1, None);
         assert!(unacknowledged.deadline().is_some());
         unacknowledged.orphan(LANE);
         assert_eq!(unacknowledged.deadline(), None, "it has not left anew");

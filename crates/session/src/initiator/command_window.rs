@@ -7,13 +7,15 @@ use pdu::{CmdSn, Window};
 pub(super) struct CommandWindow {
     next: CmdSn,
     told: Window,
+    /// The most commands that the target has admitted at once.
+    width: u32,
 }
 
 impl CommandWindow {
     /// A window that is closed until the target has told it.
     pub(super) fn new(first: CmdSn) -> Self {
         let max_cmd_sn = CmdSn(first.0.wrapping_sub(1));
-        Self { next: first, told: Window { exp_cmd_sn: first, max_cmd_sn } }
+        Self { next: first, told: Window { exp_cmd_sn: first, max_cmd_sn }, width: 0 }
     }
 
     /// Takes the window that a PDU tells. Lanes overtake each other, so an older window is ignored.
@@ -27,6 +29,12 @@ impl CommandWindow {
         if self.told.exp_cmd_sn.precedes(told.exp_cmd_sn) {
             self.told.exp_cmd_sn = told.exp_cmd_sn;
         }
+        self.width = self.width.max(told.max_cmd_sn.next().distance_from(told.exp_cmd_sn));
+    }
+
+    /// The most commands that the target has admitted at once.
+    pub(super) fn width(&self) -> u32 {
+        self.width
     }
 
     /// Whether one more command may be sent.

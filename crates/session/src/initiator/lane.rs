@@ -134,7 +134,7 @@ impl Lane {
             let number = self.next_pdu();
             self.nop_pulled(pdu, number);
         }
-        if matches!(request, Request::Snack(_)) {
+        if matches!(request, Request::Snack(..)) {
             self.snacks -= 1;
         }
         request.emit(exp_stat_sn)

@@ -17,7 +17,8 @@ pub(super) enum Request {
     TaskManagement(TaskManagementRequest),
     Text(TextRequest, Vec<u8>),
     Logout(LogoutRequest),
-    Snack(Snack),
+    /// A SNACK, for this task if for one.
+    Snack(Snack, Option<Itt>),
 }
 
 /// The next thing to send.
@@ -96,7 +97,7 @@ impl Outgoing {
 impl Request {
     /// Whether the request asks the target to send something again.
     pub(super) fn asks_for_lost_pdus(&self) -> bool {
-        matches!(self, Self::Snack(snack) if !matches!(snack.kind, SnackKind::DataAck { .. }))
+        matches!(self, Self::Snack(snack, _) if !matches!(snack.kind, SnackKind::DataAck { .. }))
     }
 
     /// The PDU, which acknowledges all responses before `exp_stat_sn`. `None` for a command, which needs its task.
@@ -108,7 +109,7 @@ impl Request {
                 transmit(TaskManagementRequest { exp_stat_sn, ..pdu }.emit(), Vec::new())
             }
             Self::Text(pdu, text) => transmit(TextRequest { exp_stat_sn, ..pdu }.emit(), text),
-            Self::Snack(pdu) => transmit(Snack { exp_stat_sn, ..pdu }.emit(), Vec::new()),
+            Self::Snack(pdu, _) => transmit(Snack { exp_stat_sn, ..pdu }.emit(), Vec::new()),
             // This Logout carries the last ExpStatSN of another connection (§11.14.4).
             Self::Logout(pdu) if pdu.reason == LogoutReason::RemoveConnectionForRecovery => {
                 transmit(pdu.emit(), Vec::new())

@@ -35,6 +35,8 @@ struct Ping {
     asked_at: Instant,
     /// The number of the first PDU of its lane that carried it.
     number: Option<u64>,
+    /// The command that is lost if the answer says that the target still expects it.
+    reveals: Option<CmdSn>,
     ask: Ask,
     /// It was sent only to be a later segment than the last one, too soon to say that something is missing.
     is_probe: bool,
@@ -94,8 +96,9 @@ impl Session {
             lane.pings.probes.push(itt);
             lane.liveness.ping_followed();
         } else {
+            let ask = Ask::new(now);
             lane.pings.ping =
-                Some(Ping { itt, cmd_sn, asked_at: now, number: None, ask: Ask::new(now), is_probe });
+                Some(Ping { itt, cmd_sn, asked_at: now, number: None, reveals: None, ask, is_probe });
             lane.liveness.ask(now, counts_from);
         }
         lane.push(Request::Nop(NopOut { itt, ..nop_out(cmd_sn) }));
@@ -134,7 +137,7 @@ impl Session {
             if is_numbered && self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
                 return Ok(());
             }
-            return self.receive_answer(now, lane, pdu.itt);
+            return self.receive_answer(now, lane, pdu);
         }
         if is_numbered {
             self.told_next_status(lane, pdu.stat_sn)?;
@@ -151,13 +154,23 @@ impl Session {
         Ok(())
     }
 
-    fn receive_answer(&mut self, now: Instant, lane: LaneId, itt: Itt) -> Result<(), Fault> {
-        if self.end_ping(now, lane, itt) { Ok(()) } else { self.late_answer(Question::Ping) }
+    fn receive_answer(&mut self, now: Instant, lane: LaneId, pdu: &NopIn) -> Result<(), Fault> {
+        let is_expected = self.end_ping(now, lane, pdu.itt, pdu.window.exp_cmd_sn);
+        if is_expected { Ok(()) } else { self.late_answer(Question::Ping) }
+    }
+
+    /// Notes what the answer to the ping of `lane` can tell if it leaves now, for the first time.
+    pub(super) fn ping_leaves(&mut self, lane: LaneId) {
+        let reveals = self.first_in_doubt(lane);
+        let ping = self.lanes.get_mut(lane).and_then(|lane| lane.pings.ping.as_mut());
+        if let Some(ping) = ping.filter(|ping| ping.number.is_none()) {
+            ping.reveals = reveals;
+        }
     }
 
     /// Ends a ping, whether it was answered or rejected: both show that the target has read what preceded it on the
-    /// lane. `false` if no such ping is outstanding.
-    pub(super) fn end_ping(&mut self, now: Instant, lane: LaneId, itt: Itt) -> bool {
+    /// lane, and the command that it expected then. `false` if no such ping is outstanding.
+    pub(super) fn end_ping(&mut self, now: Instant, lane: LaneId, itt: Itt, exp_cmd_sn: CmdSn) -> bool {
         let Some(place) = self.lanes.get_mut(lane) else { return true };
         if let Some(at) = place.pings.probes.iter().position(|probe| *probe == itt) {
             place.pings.probes.swap_remove(at);
@@ -166,7 +179,8 @@ impl Session {
         let Some(ping) = place.pings.ping.take_if(|ping| ping.itt == itt) else { return false };
         place.liveness.answered(now);
         if self.recovers() {
-            self.retry_lost_command(now, lane, ping.number.unwrap_or_default());
+            let lost = ping.reveals.filter(|cmd_sn| *cmd_sn == exp_cmd_sn);
+            self.retry_lost_command(now, lane, ping.number.unwrap_or_default(), lost);
             if !ping.is_probe {
                 self.ask_for_tails(lane, ping.asked_at);
             }
@@ -178,7 +192,7 @@ impl Session {
     pub(super) fn acknowledge(&mut self, lane: LaneId) {
         let cmd_sn = self.window.current();
         if let Some(lane) = self.lanes.get_mut(lane)
-            && lane.statuses.owes_acknowledgement()
+            && lane.statuses.owed() > 0
         {
             lane.statuses.acknowledge();
             lane.push(Request::Nop(nop_out(cmd_sn)));

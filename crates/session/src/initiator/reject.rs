@@ -32,7 +32,8 @@ impl Session {
             Ok(Opcode::NopOut) => {
                 // A Reject is a response: in a split session, it comes on another lane than the answer would have.
                 let lanes = self.lanes.ids();
-                let _ = lanes.into_iter().any(|lane| self.end_ping(now, lane, rejected.task_tag()));
+                let (itt, exp_cmd_sn) = (rejected.task_tag(), pdu.window.exp_cmd_sn);
+                let _ = lanes.into_iter().any(|lane| self.end_ping(now, lane, itt, exp_cmd_sn));
             }
             Ok(Opcode::TaskManagementRequest) if self.reassignments.task(rejected.task_tag()).is_some() => {
                 self.reassignments.rejected(now, rejected.task_tag(), pdu.reason);

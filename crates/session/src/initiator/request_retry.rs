@@ -70,10 +70,10 @@ impl Session {
             }
             task.tail_asks += 1;
             if let Some(ack) = task.data_ack.filter(|ack| ack.sent) {
-                place.snack(ack.lun, SnackKind::DataAck { ttt: ack.ttt, next: ack.next });
+                place.snack(Some(task.itt), ack.lun, SnackKind::DataAck { ttt: ack.ttt, next: ack.next });
             }
             let tail = SnackKind::DataOrR2t { itt: task.itt, begin: task.input.next(), count: 0 };
-            place.snack(pdu::Lun::default(), tail);
+            place.snack(Some(task.itt), pdu::Lun::default(), tail);
         }
     }
 }

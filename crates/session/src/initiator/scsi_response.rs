@@ -79,6 +79,9 @@ impl Session {
         if self.take_status(lane, ending.stat_sn, waits)? == Arrival::Repeated {
             return Ok(());
         }
+        if self.owes_too_much(lane) {
+            self.acknowledge(lane);
+        }
         match self.tasks.get_mut(itt).filter(|_| waits) {
             None => self.complete(itt, lane, ending),
             Some(task) => {
@@ -153,6 +156,9 @@ impl Task {
             Residual::Underflow(bytes) => (bytes, 0),
             Residual::Overflow(bytes) => (0, bytes),
         };
+        let out_bytes = self.command.data.out_bytes();
+        // Of a command that was sent twice, the target may have taken either copy's data.
+        let unsent_bytes = if self.is_repeated() { 0 } else { self.unmoved_bytes };
         Completion {
             task: TaskId(self.itt.0),
             delivered,
@@ -161,7 +167,7 @@ impl Task {
             underflow_bytes,
             overflow_bytes,
             data_in_bytes: self.input.received_bytes(),
-            data_out_bytes: self.command.data.out_bytes().saturating_sub(self.unmoved_bytes),
+            data_out_bytes: out_bytes.saturating_sub(unsent_bytes),
         }
     }
 }

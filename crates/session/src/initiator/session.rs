@@ -296,6 +296,16 @@ impl Session {
         self.events.push_back(Event::Ended { orderly });
     }
 
+    /// The PDU of a request that is not a command, when its turn has come.
+    pub(super) fn pull_request(&mut self, lane: LaneId, request: Request) -> Option<Transmit> {
+        self.counters.retransmissions += u64::from(request.asks_for_lost_pdus());
+        if matches!(request, Request::Nop(_)) {
+            self.ping_leaves(lane);
+        }
+        let exp_stat_sn = self.lanes.acknowledge_by(lane, &request);
+        self.lanes.get_mut(lane)?.pull_request(request, exp_stat_sn)
+    }
+
     fn place(&mut self, lane: LaneId, pdu: &TargetPdu, bytes: u32) -> Result<Destination, Fault> {
         match pdu {
             TargetPdu::DataIn(pdu) => self.place_data_in(lane, pdu),
@@ -431,11 +441,8 @@ impl Endpoint for Session {
             let place = self.lanes.get_mut(lane)?;
             let transmit = match place.outgoing.take(may_cut)? {
                 Turn::Request(Request::Command(itt)) => self.pull_command(now, lane, itt, budget_bytes),
-                Turn::Request(request) => {
-                    self.counters.retransmissions += u64::from(request.asks_for_lost_pdus());
-                    let exp_stat_sn = self.lanes.acknowledge_by(lane, &request);
-                    self.lanes.get_mut(lane)?.pull_request(request, exp_stat_sn)
-                }
+                Turn::Request(Request::Snack(snack, Some(itt))) => self.pull_snack(lane, snack, itt),
+                Turn::Request(request) => self.pull_request(lane, request),
                 Turn::Data(itt) => self.pull_data_out(lane, itt, budget_bytes),
             };
             // A task that ended while it was queued has nothing to send.

@@ -7,7 +7,7 @@ use super::outgoing::Request;
 use super::session::Session;
 use super::status_sequence::Gap;
 use crate::peer_fault::PeerFault;
-use crate::seam::Fault;
+use crate::seam::{Fault, Transmit};
 use pdu::{DataSn, Instant, Itt, LaneId, Lun, RejectReason, Snack, SnackKind, StatSn, TargetPdu, Ttt};
 use std::collections::BTreeMap;
 
@@ -54,6 +54,16 @@ impl Session {
         Ok(Arrival::New)
     }
 
+    /// Whether `lane` owes more acknowledgements than its share of half the command window. A target keeps each command
+    /// until its response is acknowledged, and a lane that gets no more commands acknowledges nothing: Linux 6.12 keeps
+    /// two windows of commands and eight more, and then reads nothing, not even an acknowledgement. A lane alone cannot
+    /// owe more than one window.
+    pub(super) fn owes_too_much(&self, lane: LaneId) -> bool {
+        let lanes = u32::try_from(self.lanes.len()).unwrap_or(u32::MAX);
+        let share = (self.window.width() / 2 / lanes.max(1)).max(1);
+        lanes > 1 && self.lanes.get(lane).is_some_and(|lane| lane.statuses.owed() > share)
+    }
+
     /// The target says that it has sent all responses before `next`: asks for the missing ones.
     pub(super) fn told_next_status(&mut self, lane: LaneId, next: StatSn) -> Result<(), Fault> {
         if self.recovers()
@@ -65,6 +75,17 @@ impl Session {
         Ok(())
     }
 
+    /// The SNACK of a task whose turn has come. If the task has ended meanwhile, there is nothing to ask for, and its
+    /// response acknowledges its data: Linux 6.12 drops a connection on which a DataACK follows that acknowledgement.
+    pub(super) fn pull_snack(&mut self, lane: LaneId, snack: Snack, itt: Itt) -> Option<Transmit> {
+        if self.tasks.get(itt).is_none() {
+            self.lanes.get_mut(lane)?.snacks -= 1;
+            self.acknowledge(lane);
+            return None;
+        }
+        self.pull_request(lane, Request::Snack(snack, Some(itt)))
+    }
+
     /// Asks for missing PDUs of a command.
     pub(super) fn ask_for_hole(&mut self, lane: LaneId, itt: Itt, hole: Option<Hole>) {
         let Some((begin, count)) = hole else { return };
@@ -74,7 +95,7 @@ impl Session {
             let ask = Ask::new(place.liveness.heard_at());
             self.incomplete.entry(itt).or_insert(ask);
         }
-        place.snack(Lun::default(), SnackKind::DataOrR2t { itt, begin, count });
+        place.snack(Some(itt), Lun::default(), SnackKind::DataOrR2t { itt, begin, count });
     }
 
     /// Called when missing data of a command may have come. Sends a pending DataACK if nothing before it is missing.
@@ -85,7 +106,7 @@ impl Session {
         let Some(place) = self.lanes.get_mut(allegiance.route.response) else { return };
         if let Some(ack) = task.data_ack.as_mut().filter(|ack| !ack.sent && task.input.next() >= ack.next.0) {
             ack.sent = true;
-            place.snack(ack.lun, SnackKind::DataAck { ttt: ack.ttt, next: ack.next });
+            place.snack(Some(itt), ack.lun, SnackKind::DataAck { ttt: ack.ttt, next: ack.next });
         }
         if task.input.holes().next().is_none() {
             self.incomplete.remove(&itt);
@@ -151,7 +172,7 @@ impl Session {
         };
         let (Some(task), Some(place)) = (self.tasks.get(itt), self.lanes.get_mut(lane)) else { return };
         for (begin, count) in task.input.holes() {
-            place.snack(Lun::default(), SnackKind::DataOrR2t { itt, begin, count });
+            place.snack(Some(itt), Lun::default(), SnackKind::DataOrR2t { itt, begin, count });
         }
     }
 
@@ -160,7 +181,7 @@ impl Session {
         let Some(place) = self.lanes.get_mut(lane) else { return };
         let now = place.liveness.heard_at();
         if self.incomplete.get_mut(&itt).is_some_and(|ask| ask.again(now)) {
-            place.snack(Lun::default(), SnackKind::DataOrR2t { itt, begin: data_sn.0, count: 1 });
+            place.snack(Some(itt), Lun::default(), SnackKind::DataOrR2t { itt, begin: data_sn.0, count: 1 });
         }
     }
 
@@ -169,7 +190,7 @@ impl Session {
         let Some(place) = self.lanes.get_mut(lane) else { return };
         let now = place.liveness.heard_at();
         if place.statuses.asked.as_mut().is_some_and(|ask| ask.again(now)) {
-            place.snack(Lun::default(), SnackKind::Status { begin: stat_sn, count: 1 });
+            place.snack(None, Lun::default(), SnackKind::Status { begin: stat_sn, count: 1 });
         }
     }
 
@@ -235,18 +256,18 @@ impl Session {
 }
 
 impl Lane {
-    /// Queues a SNACK, unless too many wait.
-    pub(super) fn snack(&mut self, lun: Lun, kind: SnackKind) {
+    /// Queues a SNACK, for a task if it is for one, unless too many wait.
+    pub(super) fn snack(&mut self, of: Option<Itt>, lun: Lun, kind: SnackKind) {
         if self.snacks < SNACKS_MAX {
             self.snacks += 1;
             // ExpStatSN is filled in when it is pulled.
-            self.push(Request::Snack(Snack { kind, lun, exp_stat_sn: StatSn::default() }));
+            self.push(Request::Snack(Snack { kind, lun, exp_stat_sn: StatSn::default() }, of));
         }
     }
 
     fn ask_for_gap(&mut self, (begin, count): Gap) {
         self.statuses.asked.get_or_insert(Ask::new(self.liveness.heard_at()));
-        self.snack(Lun::default(), SnackKind::Status { begin, count });
+        self.snack(None, Lun::default(), SnackKind::Status { begin, count });
     }
 
     /// Stops the repetition of status SNACKs if no response is missing any more.
@@ -261,7 +282,7 @@ impl Lane {
         let goes_on = self.statuses.asked.as_mut().is_some_and(|ask| ask.again(now));
         if goes_on {
             for (begin, count) in self.statuses.gaps() {
-                self.snack(Lun::default(), SnackKind::Status { begin, count });
+                self.snack(None, Lun::default(), SnackKind::Status { begin, count });
             }
         } else {
             self.statuses.asked = None;

@@ -133,9 +133,9 @@ impl StatusSequence {
         self.known.contains(&Response::Missing)
     }
 
-    /// Whether responses have arrived that the target does not know of.
-    pub(super) fn owes_acknowledgement(&self) -> bool {
-        self.acknowledged != self.next
+    /// How many responses have arrived that are not acknowledged, and could be.
+    pub(super) fn owed(&self) -> u32 {
+        self.next.distance_from(self.acknowledged)
     }
 
     /// The ExpStatSN for a PDU that is leaving or being queued. It counts as told.

@@ -5,7 +5,7 @@ use pdu::{
     CmdSn, DataSn, Duration, InitiatorPdu, Itt, LaneId, RejectReason, SnackKind, TaskManagementFunction,
     TaskManagementOutcome, Ttt,
 };
-use ropewalk_session::initiator::{Event, SendTargets, TaskFunction};
+use ropewalk_session::initiator::{Event, SendTargets, TaskFunction, TaskId};
 use ropewalk_session::seam::{Endpoint, Fault};
 
 const LANE: LaneId = LaneId(0);
@@ -17,6 +17,12 @@ fn answer_ping(world: &mut World, lane: usize) {
         Some((InitiatorPdu::NopOut(ping), _)) => world.answer_ping(lane, ping.itt),
         other => panic!("not a ping: {other:?}"),
     }
+}
+
+/// The target ends this task.
+fn answer(world: &mut World, lane: usize, task: TaskId) {
+    let response = world.response(lane, task);
+    world.receive(lane, &response.emit(), &[]).unwrap();
 }
 
 fn closed(world: &mut World) -> Option<Fault> {
@@ -38,8 +44,7 @@ fn a_command_that_did_not_arrive_is_sent_again_with_all_of_its_data() {
     let Some((InitiatorPdu::DataOut(data), _)) = world.pull(0) else { panic!("no data") };
     assert_eq!((data.data_sn, data.buffer_offset, data.final_), (DataSn(0), 1020, true));
     assert_eq!(world.pull(0), None);
-    let response = world.response(0, task);
-    world.receive(0, &response.emit(), &[]).unwrap();
+    answer(&mut world, 0, task);
     let Some(Event::Completed(completion)) = world.events().into_iter().next() else { panic!() };
     assert_eq!(completion.data_out_bytes, 2000);
     assert_eq!(world.session.lane_state(LANE).outstanding_bytes(), 0);
@@ -87,9 +92,41 @@ fn only_the_command_that_the_target_misses_first_is_sent_again() {
     let mut world = World::recovering(1, 2);
     let tasks = [world.write(0, 10), world.write(0, 10), world.write(1, 10)];
     world.acknowledge_before(FIRST_CMD_SN.next());
+    answer(&mut world, 0, tasks[0]);
     world.pass(LONG);
     answer_ping(&mut world, 0);
     assert_eq!(world.command(0).itt, Itt(tasks[1].0));
+    assert_eq!(world.pull(0), None);
+}
+
+#[test]
+fn a_command_that_the_target_may_only_not_have_come_to_is_not_sent_again() {
+    let mut world = World::recovering(1, 2);
+    let tasks = [world.write(1, 10), world.write(0, 10)];
+    world.acknowledge_before(FIRST_CMD_SN.next());
+    world.pass(LONG);
+    answer_ping(&mut world, 0);
+    assert_eq!(world.pull(0), None, "the target works on the command before it");
+    world.pass(LONG);
+    let Some((InitiatorPdu::NopOut(before), _)) = world.pull(0) else { panic!("no ping") };
+    answer(&mut world, 1, tasks[0]);
+    world.answer_ping(0, before.itt);
+    assert_eq!(world.pull(0), None, "when the ping left, the target worked on it");
+    world.pass(LONG);
+    answer_ping(&mut world, 0);
+    assert_eq!(world.command(0).itt, Itt(tasks[1].0));
+}
+
+#[test]
+fn a_write_that_was_to_be_sent_again_is_whole_when_the_target_answers_its_first_copy() {
+    let mut world = World::recovering(1, 1);
+    let task = world.write(0, 2000);
+    world.pull_all(0);
+    world.pass(LONG);
+    answer_ping(&mut world, 0);
+    answer(&mut world, 0, task);
+    let Some(Event::Completed(completion)) = world.events().into_iter().next() else { panic!() };
+    assert_eq!(completion.data_out_bytes, 2000);
     assert_eq!(world.pull(0), None);
 }
 

@@ -1,6 +1,6 @@
 //! Data and R2Ts that were lost on the way are asked for again, and nothing is complete before they are here.
 
-use crate::world::{NoBuffers, UNIT, World};
+use crate::world::{FIRST_STAT_SN, NoBuffers, UNIT, World};
 use pdu::{
     CollapsedStatus, DataIn, DataSn, Duration, Header, InitiatorPdu, Itt, LaneId, RejectReason, Residual,
     ScsiResponse, SnackKind, StatSn, Ttt,
@@ -156,6 +156,22 @@ fn data_is_acknowledged_when_the_target_asks_and_nothing_is_missing_before_it() 
     let pdu = data(&world, task, 1);
     world.receive(0, &pdu, &[]).unwrap();
     assert_eq!(world.snacks(0), [ack(2)]);
+}
+
+#[test]
+fn a_read_that_has_ended_acknowledges_no_data_but_its_response() {
+    let mut world = World::recovering(1, 1);
+    let task = world.read(0, 2 * PIECE_BYTES);
+    let asking =
+        DataIn { acknowledge: true, ttt: Ttt(1), lun: UNIT, ..world.data_in(task, 0, 0, PIECE_BYTES) };
+    world.receive(0, &asking.emit(), &[]).unwrap();
+    let pdu = data(&world, task, 1);
+    world.receive(0, &pdu, &[]).unwrap();
+    let response = ScsiResponse { exp_data_sn: DataSn(2), ..world.response(0, task) };
+    world.receive(0, &response.emit(), &[]).unwrap();
+    let Some((InitiatorPdu::NopOut(pdu), _)) = world.pull(0) else { panic!("no acknowledgement") };
+    assert_eq!((pdu.itt, pdu.exp_stat_sn), (Itt::NONE, FIRST_STAT_SN.next()));
+    assert_eq!(world.pull(0), None);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Responses that were lost on the way are asked for again.
 
 use crate::world::{FIRST_STAT_SN, World};
-use pdu::{Duration, InitiatorPdu, LaneId, NopIn, R2t, RejectReason, SnackKind, StatSn, Ttt};
+use pdu::{Duration, InitiatorPdu, Itt, LaneId, NopIn, R2t, RejectReason, SnackKind, StatSn, Ttt};
 use ropewalk_session::initiator::Event;
 use ropewalk_session::seam::{Endpoint, Fault};
 
@@ -54,6 +54,21 @@ fn an_r2t_reveals_lost_responses() {
     let response = world.response(0, other);
     world.receive(0, &response.emit(), &[]).unwrap();
     assert_eq!(completed(&mut world), 1);
+}
+
+#[test]
+fn connections_without_further_commands_do_not_owe_a_window_of_acknowledgements() {
+    let mut world = World::recovering(1, 2);
+    let tasks: Vec<_> = (0..3).map(|_| world.write(0, 10)).collect();
+    for (task, told) in tasks.into_iter().zip([None, None, Some(FIRST_STAT_SN.plus(3))]) {
+        let response = world.response(0, task);
+        world.receive(0, &response.emit(), &[]).unwrap();
+        let acknowledgement = world.pull(0).map(|(pdu, _)| match pdu {
+            InitiatorPdu::NopOut(pdu) => (pdu.itt, pdu.exp_stat_sn),
+            other => panic!("not an acknowledgement: {other:?}"),
+        });
+        assert_eq!(acknowledgement, told.map(|told| (Itt::NONE, told)));
+    }
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub(super) struct LaneWatch {
     asked_again: AskedAgain,
     /// Whose the last statuses were, and which; the last of them has the number before `stat_sn`.
     statuses: VecDeque<(Itt, u8)>,
+    /// The initiator has sent that all before this one have arrived.
+    told: StatSn,
     /// The target has heard that all before this one have arrived.
     acknowledged: StatSn,
     /// When the answer to a ping acknowledged all statuses, if none has left since.
@@ -56,6 +58,7 @@ impl LaneWatch {
             stat_sn: early.unwrap_or(established.stat_sn),
             asked_again: AskedAgain::default(),
             statuses: VecDeque::new(),
+            told: established.stat_sn,
             acknowledged: established.stat_sn,
             answered_in_full: None,
             logout_by: None,
@@ -189,17 +192,29 @@ impl LaneWatch {
             let sent = self.stat_sn.distance_from(self.first);
             self.asked_again.ask(begin.distance_from(self.first), count, sent);
         }
-        // A logout may speak of another connection (§11.14.4).
-        let is_own = !matches!(pdu, InitiatorPdu::LogoutRequest(logout) if logout.cid != self.cid);
-        let exp_stat_sn = pdu.exp_stat_sn();
-        if is_own && self.acknowledged.precedes(exp_stat_sn) {
-            self.acknowledged = exp_stat_sn;
-        }
+        self.acknowledged = self.acknowledged_by(pdu, self.acknowledged);
         let is_answer =
             matches!(pdu, InitiatorPdu::NopOut(NopOut { itt: Itt::NONE, ttt, .. }) if ttt.is_some());
         if here && is_answer && self.acknowledged == self.stat_sn {
             self.answered_in_full = Some(now);
         }
+    }
+
+    /// The initiator sends this, here or on another connection of its split session.
+    pub fn initiator_acknowledges(&mut self, pdu: &InitiatorPdu) {
+        self.told = self.acknowledged_by(pdu, self.told);
+    }
+
+    fn acknowledged_by(&self, pdu: &InitiatorPdu, before: StatSn) -> StatSn {
+        // A logout may speak of another connection (§11.14.4).
+        let is_own = !matches!(pdu, InitiatorPdu::LogoutRequest(logout) if logout.cid != self.cid);
+        let exp_stat_sn = pdu.exp_stat_sn();
+        if is_own && before.precedes(exp_stat_sn) { exp_stat_sn } else { before }
+    }
+
+    /// Whether the initiator has sent that a status has arrived.
+    pub fn has_told(&self, stat_sn: StatSn) -> bool {
+        stat_sn.precedes(self.told)
     }
 
     /// The initiator is asked to log it out, and its session with it (RFC 7143 §11.9.1).

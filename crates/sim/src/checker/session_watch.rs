@@ -246,6 +246,28 @@ impl SessionWatch {
         }
     }
 
+    /// Data is acknowledged before the response to its command, not after: the target then knows the task no more.
+    ///
+    /// # Errors
+    /// The PDUs that the initiator has sent before this one acknowledge the response, on `responses`.
+    pub fn check_data_ack(
+        &self,
+        responses: ConnectionId,
+        lane: &LaneWatch,
+        pdu: &InitiatorPdu,
+    ) -> Result<(), String> {
+        let InitiatorPdu::Snack(Snack { kind: SnackKind::DataAck { ttt, .. }, .. }) = pdu else {
+            return Ok(());
+        };
+        let task = self.acknowledging.get(ttt).and_then(|itt| self.tasks.get(itt));
+        match task.and_then(TaskWatch::status_place) {
+            Some((connection, stat_sn)) if connection == responses && lane.has_told(stat_sn) => {
+                Err(format!("a DataACK after the acknowledgement of the response, StatSN {}", stat_sn.0))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Who the unit is must be asked over every session: there may be another behind its number.
     fn check_identified(&mut self, pdu: &ScsiCommand) -> Result<(), String> {
         if pdu.cdb.bytes().starts_with(&DEVICE_IDENTIFICATION) {

@@ -369,6 +369,7 @@ impl Tap {
         header: &Header,
     ) -> Result<(), String> {
         let next_status = self.next_status(connection);
+        let responses = self.with_role(connection, LaneRole::Responses);
         let Some(lane) = self.lanes.get_mut(&connection) else { return Ok(()) };
         let segment_bytes = header.data_segment_bytes();
         if segment_bytes > lane.segment_bytes_max[Side::Initiator as usize] {
@@ -384,6 +385,10 @@ impl Tap {
         lane.initiator_sends(&pdu)?;
         if !self.rejects.is_abort_of_rejected(lane.session, &pdu) {
             session.check_abort(now, &pdu, &mut self.reached)?;
+        }
+        if let Some(lane) = self.lanes.get_mut(&responses) {
+            session.check_data_ack(responses, lane, &pdu)?;
+            lane.initiator_acknowledges(&pdu);
         }
         session.initiator_sends(pdu, &mut self.reached)
     }
