@@ -69,8 +69,8 @@ impl Lio {
     }
 
     /// Ends it; its kernel must not have complained, nor have kept a session that had ended. (6.12 may sleep in the timer
-    /// that ends such a session, which is a bug.) No command may have come twice, nor a DataACK too late: at level 2, 6.12
-    /// drops the connection for that, and may crash as it recovers it.
+    /// that ends such a session, which is a bug.) No command may have come twice, nor a DataACK too late: 6.12 drops the
+    /// connection for the latter, and at level 2 may crash as it recovers it.
     fn end(self) {
         self.machine.let_go().unwrap();
         self.machine.finish().unwrap();

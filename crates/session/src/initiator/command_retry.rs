@@ -10,7 +10,7 @@ use super::ask::Ask;
 use super::event::{TaskFunction, TaskId};
 use super::outgoing::Request;
 use super::session::Session;
-use super::task::Task;
+use super::task::{Task, Tasks};
 use super::task_management::Asker;
 use crate::seam::Fault;
 use pdu::{CmdSn, Instant, Itt, LaneId, Lun, TaskManagementRequest};
@@ -78,6 +78,14 @@ impl Unacknowledged {
         let command = self.commands.front_mut()?;
         command.probing = true;
         Some(command.lane)
+    }
+
+    /// The first unacknowledged command, if it is for `lane` and the target no longer works on any before it: if a ping
+    /// that leaves now, after it, finds that the target expects it, it is lost.
+    pub(super) fn first_in_doubt(&self, lane: LaneId, tasks: &Tasks) -> Option<CmdSn> {
+        let first = self.commands.front().filter(|command| command.lane == lane)?.cmd_sn;
+        let mut homes = tasks.iter().filter_map(|task| task.allegiance);
+        (!homes.any(|home| home.cmd_sn.precedes(first))).then_some(first)
     }
 
     /// The target answered the ping that left `lane` as PDU number `ping`, and `lost` is what that reveals. Returns the
@@ -158,14 +166,6 @@ impl Session {
         if let Some(lane) = self.unacknowledged.probe() {
             self.ping(now, lane);
         }
-    }
-
-    /// The first unacknowledged command, if it was sent on `lane` and the target no longer works on any before it: if a
-    /// ping that leaves now finds that the target expects it, it is lost.
-    pub(super) fn first_in_doubt(&self, lane: LaneId) -> Option<CmdSn> {
-        let first = self.unacknowledged.commands.front().filter(|command| command.lane == lane)?.cmd_sn;
-        let mut homes = self.tasks.iter().filter_map(|task| task.allegiance);
-        (!homes.any(|home| home.cmd_sn.precedes(first))).then_some(first)
     }
 
     /// Sends the command again that the answer to the ping with PDU number `ping` on `lane` shows to be lost.

@@ -81,7 +81,8 @@ pub struct Completion {
     pub overflow_bytes: u32,
     /// Data-In bytes that arrived in the buffer.
     pub data_in_bytes: u32,
-    /// Data-Out bytes that were sent, solicited or not. A write is complete only if this is its whole length.
+    /// Data-Out bytes that were sent, solicited or not; all of them for a command that was sent twice, of which either copy
+    /// may have been answered. A write is complete only if this is its whole length.
     pub data_out_bytes: u32,
 }
 

@@ -47,6 +47,11 @@ impl Pings {
     pub(super) fn ask(&self) -> Option<Ask> {
         self.ping.map(|ping| ping.ask)
     }
+
+    /// The ping of this tag, if it has not left.
+    fn not_left(&mut self, itt: Itt) -> Option<&mut Ping> {
+        self.ping.as_mut().filter(|ping| ping.itt == itt && ping.number.is_none())
+    }
 }
 
 /// A NOP-Out. It is immediate, so that a closed window does not delay it.
@@ -159,12 +164,10 @@ impl Session {
         if is_expected { Ok(()) } else { self.late_answer(Question::Ping) }
     }
 
-    /// Notes what the answer to the ping of `lane` can tell if it leaves now, for the first time.
-    pub(super) fn ping_leaves(&mut self, lane: LaneId) {
-        let reveals = self.first_in_doubt(lane);
-        let ping = self.lanes.get_mut(lane).and_then(|lane| lane.pings.ping.as_mut());
-        if let Some(ping) = ping.filter(|ping| ping.number.is_none()) {
-            ping.reveals = reveals;
+    /// Notes what the answer to a ping can tell that leaves `lane` now, if it leaves for the first time.
+    pub(super) fn ping_leaves(&mut self, lane: LaneId, itt: Itt) {
+        if let Some(ping) = self.lanes.get_mut(lane).and_then(|lane| lane.pings.not_left(itt)) {
+            ping.reveals = self.unacknowledged.first_in_doubt(lane, &self.tasks);
         }
     }
 
@@ -205,9 +208,7 @@ impl Lane {
     pub(super) fn nop_pulled(&mut self, pdu: &NopOut, number: u64) {
         if pdu.ttt.is_some() {
             self.pings.answers -= 1;
-        } else if let Some(ping) =
-            self.pings.ping.as_mut().filter(|ping| ping.itt == pdu.itt && ping.number.is_none())
-        {
+        } else if let Some(ping) = self.pings.not_left(pdu.itt) {
             ping.number = Some(number);
             self.liveness.ping_pulled(number);
         }

@@ -4,7 +4,7 @@ use super::lane::Lane;
 use super::outgoing::Request;
 use super::session::Session;
 use crate::seam::Fault;
-use pdu::{Instant, LaneId, SnackKind};
+use pdu::{Instant, LaneId};
 
 /// How often a stalled read's last PDUs are requested again.
 const TAIL_ASKS_MAX: u32 = 6;
@@ -70,10 +70,9 @@ impl Session {
             }
             task.tail_asks += 1;
             if let Some(ack) = task.data_ack.filter(|ack| ack.sent) {
-                place.snack(Some(task.itt), ack.lun, SnackKind::DataAck { ttt: ack.ttt, next: ack.next });
+                place.acknowledge_data(task.itt, ack);
             }
-            let tail = SnackKind::DataOrR2t { itt: task.itt, begin: task.input.next(), count: 0 };
-            place.snack(Some(task.itt), pdu::Lun::default(), tail);
+            place.ask_for_data(task.itt, task.input.next(), 0);
         }
     }
 }

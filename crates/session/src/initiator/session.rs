@@ -299,8 +299,8 @@ impl Session {
     /// The PDU of a request that is not a command, when its turn has come.
     pub(super) fn pull_request(&mut self, lane: LaneId, request: Request) -> Option<Transmit> {
         self.counters.retransmissions += u64::from(request.asks_for_lost_pdus());
-        if matches!(request, Request::Nop(_)) {
-            self.ping_leaves(lane);
+        if let Request::Nop(pdu) = &request {
+            self.ping_leaves(lane, pdu.itt);
         }
         let exp_stat_sn = self.lanes.acknowledge_by(lane, &request);
         self.lanes.get_mut(lane)?.pull_request(request, exp_stat_sn)

@@ -59,9 +59,10 @@ impl Session {
     /// two windows of commands and eight more, and then reads nothing, not even an acknowledgement. A lane alone cannot
     /// owe more than one window.
     pub(super) fn owes_too_much(&self, lane: LaneId) -> bool {
+        let Some(lane) = self.lanes.get(lane) else { return false };
         let lanes = u32::try_from(self.lanes.len()).unwrap_or(u32::MAX);
-        let share = (self.window.width() / 2 / lanes.max(1)).max(1);
-        lanes > 1 && self.lanes.get(lane).is_some_and(|lane| lane.statuses.owed() > share)
+        let share = (self.window.width() / 2 / lanes).max(1);
+        lanes > 1 && lane.statuses.owed() > share
     }
 
     /// The target says that it has sent all responses before `next`: asks for the missing ones.
@@ -95,7 +96,7 @@ impl Session {
             let ask = Ask::new(place.liveness.heard_at());
             self.incomplete.entry(itt).or_insert(ask);
         }
-        place.snack(Some(itt), Lun::default(), SnackKind::DataOrR2t { itt, begin, count });
+        place.ask_for_data(itt, begin, count);
     }
 
     /// Called when missing data of a command may have come. Sends a pending DataACK if nothing before it is missing.
@@ -106,7 +107,7 @@ impl Session {
         let Some(place) = self.lanes.get_mut(allegiance.route.response) else { return };
         if let Some(ack) = task.data_ack.as_mut().filter(|ack| !ack.sent && task.input.next() >= ack.next.0) {
             ack.sent = true;
-            place.snack(Some(itt), ack.lun, SnackKind::DataAck { ttt: ack.ttt, next: ack.next });
+            place.acknowledge_data(itt, *ack);
         }
         if task.input.holes().next().is_none() {
             self.incomplete.remove(&itt);
@@ -172,7 +173,7 @@ impl Session {
         };
         let (Some(task), Some(place)) = (self.tasks.get(itt), self.lanes.get_mut(lane)) else { return };
         for (begin, count) in task.input.holes() {
-            place.snack(Some(itt), Lun::default(), SnackKind::DataOrR2t { itt, begin, count });
+            place.ask_for_data(itt, begin, count);
         }
     }
 
@@ -181,7 +182,7 @@ impl Session {
         let Some(place) = self.lanes.get_mut(lane) else { return };
         let now = place.liveness.heard_at();
         if self.incomplete.get_mut(&itt).is_some_and(|ask| ask.again(now)) {
-            place.snack(Some(itt), Lun::default(), SnackKind::DataOrR2t { itt, begin: data_sn.0, count: 1 });
+            place.ask_for_data(itt, data_sn.0, 1);
         }
     }
 
@@ -190,7 +191,7 @@ impl Session {
         let Some(place) = self.lanes.get_mut(lane) else { return };
         let now = place.liveness.heard_at();
         if place.statuses.asked.as_mut().is_some_and(|ask| ask.again(now)) {
-            place.snack(None, Lun::default(), SnackKind::Status { begin: stat_sn, count: 1 });
+            place.ask_for_statuses((stat_sn, 1));
         }
     }
 
@@ -256,8 +257,22 @@ impl Session {
 }
 
 impl Lane {
+    /// Asks for so many Data-In PDUs or R2Ts of a task, or, with 0, for all from the first on.
+    pub(super) fn ask_for_data(&mut self, itt: Itt, begin: u32, count: u32) {
+        self.snack(Some(itt), Lun::default(), SnackKind::DataOrR2t { itt, begin, count });
+    }
+
+    /// Sends the DataACK that the target has asked for.
+    pub(super) fn acknowledge_data(&mut self, itt: Itt, ack: DataAck) {
+        self.snack(Some(itt), ack.lun, SnackKind::DataAck { ttt: ack.ttt, next: ack.next });
+    }
+
+    fn ask_for_statuses(&mut self, (begin, count): Gap) {
+        self.snack(None, Lun::default(), SnackKind::Status { begin, count });
+    }
+
     /// Queues a SNACK, for a task if it is for one, unless too many wait.
-    pub(super) fn snack(&mut self, of: Option<Itt>, lun: Lun, kind: SnackKind) {
+    fn snack(&mut self, of: Option<Itt>, lun: Lun, kind: SnackKind) {
         if self.snacks < SNACKS_MAX {
             self.snacks += 1;
             // ExpStatSN is filled in when it is pulled.
@@ -265,9 +280,9 @@ impl Lane {
         }
     }
 
-    fn ask_for_gap(&mut self, (begin, count): Gap) {
+    fn ask_for_gap(&mut self, gap: Gap) {
         self.statuses.asked.get_or_insert(Ask::new(self.liveness.heard_at()));
-        self.snack(None, Lun::default(), SnackKind::Status { begin, count });
+        self.ask_for_statuses(gap);
     }
 
     /// Stops the repetition of status SNACKs if no response is missing any more.
@@ -281,9 +296,7 @@ impl Lane {
     fn repeat_status_snacks(&mut self, now: Instant) -> bool {
         let goes_on = self.statuses.asked.as_mut().is_some_and(|ask| ask.again(now));
         if goes_on {
-            for (begin, count) in self.statuses.gaps() {
-                self.snack(None, Lun::default(), SnackKind::Status { begin, count });
-            }
+            self.statuses.gaps().into_iter().for_each(|gap| self.ask_for_statuses(gap));
         } else {
             self.statuses.asked = None;
         }

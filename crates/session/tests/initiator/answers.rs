@@ -56,8 +56,7 @@ fn sense_data_comes_with_the_completion() {
 fn responses_are_acknowledged_by_what_leaves_next() {
     let mut world = World::with_connections(2);
     let task = world.write(0, 100);
-    let response = world.response(0, task);
-    world.receive(0, &response.emit(), &[]).unwrap();
+    world.answer(0, task);
     for (lane, expected) in [(0, FIRST_STAT_SN.next()), (1, FIRST_STAT_SN)] {
         world.session.ping(world.now, LaneId(lane as u32));
         let Some((InitiatorPdu::NopOut(ping), _)) = world.pull(lane) else { panic!() };
@@ -136,8 +135,7 @@ fn responses_are_acknowledged_at_once_while_a_function_over_many_tasks_waits_for
     let mut world = World::with_connections(2);
     let before = world.write(1, 1);
     let after = world.write(1, 1);
-    let response = world.response(1, before);
-    world.receive(1, &response.emit(), &[]).unwrap();
+    world.answer(1, before);
     assert_eq!(world.pull(1), None);
     world.session.task_management(world.now, TaskFunction::AbortTaskSet(UNIT));
     let acknowledged = |world: &mut World| match world.pull(1) {
@@ -145,8 +143,7 @@ fn responses_are_acknowledged_at_once_while_a_function_over_many_tasks_waits_for
         other => panic!("{other:?}"),
     };
     assert_eq!(acknowledged(&mut world), (StatSn(101), Itt::NONE));
-    let response = world.response(1, after);
-    world.receive(1, &response.emit(), &[]).unwrap();
+    world.answer(1, after);
     assert_eq!(acknowledged(&mut world), (StatSn(102), Itt::NONE));
 }
 
@@ -204,8 +201,7 @@ fn a_command_that_met_itself_at_the_target_is_not_over() {
     world.reject(0, RejectReason::TaskInProgress, &command).unwrap();
     assert_eq!((world.events(), world.pull(0)), (Vec::new(), None));
     world.acknowledge_before(FIRST_CMD_SN.next());
-    let response = world.response(0, task);
-    world.receive(0, &response.emit(), &[]).unwrap();
+    world.answer(0, task);
     assert!(matches!(&world.events()[0], Event::Completed(completion) if completion.delivered));
 }
 

@@ -19,10 +19,13 @@ fn answer_ping(world: &mut World, lane: usize) {
     }
 }
 
-/// The target ends this task.
-fn answer(world: &mut World, lane: usize, task: TaskId) {
-    let response = world.response(lane, task);
-    world.receive(lane, &response.emit(), &[]).unwrap();
+/// A write that the target turns out not to have.
+fn lost_write(world: &mut World, bytes: u32) -> TaskId {
+    let task = world.write(0, bytes);
+    world.pull_all(0);
+    world.pass(LONG);
+    answer_ping(world, 0);
+    task
 }
 
 fn closed(world: &mut World) -> Option<Fault> {
@@ -35,16 +38,13 @@ fn closed(world: &mut World) -> Option<Fault> {
 #[test]
 fn a_command_that_did_not_arrive_is_sent_again_with_all_of_its_data() {
     let mut world = World::recovering(1, 1);
-    let task = world.write(0, 2000);
-    world.pull_all(0);
-    world.pass(LONG);
-    answer_ping(&mut world, 0);
+    let task = lost_write(&mut world, 2000);
     let again = world.command(0);
     assert_eq!((again.itt, again.cmd_sn, again.data_segment_bytes), (Itt(task.0), FIRST_CMD_SN, 1020));
     let Some((InitiatorPdu::DataOut(data), _)) = world.pull(0) else { panic!("no data") };
     assert_eq!((data.data_sn, data.buffer_offset, data.final_), (DataSn(0), 1020, true));
     assert_eq!(world.pull(0), None);
-    answer(&mut world, 0, task);
+    world.answer(0, task);
     let Some(Event::Completed(completion)) = world.events().into_iter().next() else { panic!() };
     assert_eq!(completion.data_out_bytes, 2000);
     assert_eq!(world.session.lane_state(LANE).outstanding_bytes(), 0);
@@ -92,7 +92,7 @@ fn only_the_command_that_the_target_misses_first_is_sent_again() {
     let mut world = World::recovering(1, 2);
     let tasks = [world.write(0, 10), world.write(0, 10), world.write(1, 10)];
     world.acknowledge_before(FIRST_CMD_SN.next());
-    answer(&mut world, 0, tasks[0]);
+    world.answer(0, tasks[0]);
     world.pass(LONG);
     answer_ping(&mut world, 0);
     assert_eq!(world.command(0).itt, Itt(tasks[1].0));
@@ -109,7 +109,7 @@ fn a_command_that_the_target_may_only_not_have_come_to_is_not_sent_again() {
     assert_eq!(world.pull(0), None, "the target works on the command before it");
     world.pass(LONG);
     let Some((InitiatorPdu::NopOut(before), _)) = world.pull(0) else { panic!("no ping") };
-    answer(&mut world, 1, tasks[0]);
+    world.answer(1, tasks[0]);
     world.answer_ping(0, before.itt);
     assert_eq!(world.pull(0), None, "when the ping left, the target worked on it");
     world.pass(LONG);
@@ -120,11 +120,8 @@ fn a_command_that_the_target_may_only_not_have_come_to_is_not_sent_again() {
 #[test]
 fn a_write_that_was_to_be_sent_again_is_whole_when_the_target_answers_its_first_copy() {
     let mut world = World::recovering(1, 1);
-    let task = world.write(0, 2000);
-    world.pull_all(0);
-    world.pass(LONG);
-    answer_ping(&mut world, 0);
-    answer(&mut world, 0, task);
+    let task = lost_write(&mut world, 2000);
+    world.answer(0, task);
     let Some(Event::Completed(completion)) = world.events().into_iter().next() else { panic!() };
     assert_eq!(completion.data_out_bytes, 2000);
     assert_eq!(world.pull(0), None);
@@ -177,8 +174,7 @@ fn a_late_word_of_damage_does_no_harm_when_another_copy_has_arrived() {
     world.acknowledge_before(FIRST_CMD_SN.next());
     world.reject(0, RejectReason::DataDigestError, &header).unwrap();
     assert_eq!(world.events(), []);
-    let response = world.response(0, task);
-    world.receive(0, &response.emit(), &[]).unwrap();
+    world.answer(0, task);
     assert!(matches!(world.events()[..], [Event::Completed(_), ..]));
     world.reject(0, RejectReason::DataDigestError, &header).unwrap();
 }

@@ -344,8 +344,7 @@ fn a_recovery_r2t_is_answered_though_the_data_was_sent() {
         .collect();
     let expected = [(0x70, 0, 4096), (0x70, 1, 5116), (0x71, 0, 4096), (0x71, 1, 5116), (0x72, 0, 0)];
     assert_eq!(sent, expected.map(|(ttt, data_sn, offset)| (Ttt(ttt), data_sn, offset)));
-    let response = world.response(0, task);
-    world.receive(0, &response.emit(), &[]).unwrap();
+    world.answer(0, task);
     let Some(Event::Completed(completion)) = world.events().into_iter().next() else { panic!() };
     assert_eq!(completion.data_out_bytes, 6000);
 }
@@ -360,8 +359,7 @@ fn data_that_was_asked_for_twice_does_not_stand_for_data_that_was_not() {
         world.receive(0, &r2t.emit(), &[]).unwrap();
     }
     world.pull_all(0);
-    let response = world.response(0, task);
-    world.receive(0, &response.emit(), &[]).unwrap();
+    world.answer(0, task);
     let Some(Event::Completed(completion)) = world.events().into_iter().next() else { panic!() };
     assert_eq!(completion.data_out_bytes, 4096);
 }

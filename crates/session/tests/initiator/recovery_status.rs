@@ -37,8 +37,7 @@ fn news_of_the_target_reveals_lost_responses() {
     let news = NopIn { stat_sn: FIRST_STAT_SN.plus(1), ..world.nop_in(Ttt::NONE) };
     world.receive(0, &news.emit(), &[]).unwrap();
     assert_eq!(world.snacks(0), [status_snack(0, 1)]);
-    let response = world.response(0, task);
-    world.receive(0, &response.emit(), &[]).unwrap();
+    world.answer(0, task);
     assert_eq!(completed(&mut world), 1);
 }
 
@@ -51,8 +50,7 @@ fn an_r2t_reveals_lost_responses() {
     world.receive(0, &r2t.emit(), &[]).unwrap();
     let Some((InitiatorPdu::Snack(snack), _)) = world.pull(0) else { panic!() };
     assert_eq!(snack.kind, status_snack(0, 1));
-    let response = world.response(0, other);
-    world.receive(0, &response.emit(), &[]).unwrap();
+    world.answer(0, other);
     assert_eq!(completed(&mut world), 1);
 }
 
@@ -61,8 +59,7 @@ fn connections_without_further_commands_do_not_owe_a_window_of_acknowledgements(
     let mut world = World::recovering(1, 2);
     let tasks: Vec<_> = (0..3).map(|_| world.write(0, 10)).collect();
     for (task, told) in tasks.into_iter().zip([None, None, Some(FIRST_STAT_SN.plus(3))]) {
-        let response = world.response(0, task);
-        world.receive(0, &response.emit(), &[]).unwrap();
+        world.answer(0, task);
         let acknowledgement = world.pull(0).map(|(pdu, _)| match pdu {
             InitiatorPdu::NopOut(pdu) => (pdu.itt, pdu.exp_stat_sn),
             other => panic!("not an acknowledgement: {other:?}"),
@@ -122,8 +119,7 @@ fn a_response_that_the_target_no_longer_has_takes_the_connection() {
     let mut world = World::recovering(1, 1);
     let task = world.write(0, 10);
     world.take_stat_sn(0);
-    let response = world.response(0, task);
-    world.receive(0, &response.emit(), &[]).unwrap();
+    world.answer(0, task);
     let snack = world.session.poll_transmit(world.now, LaneId(0), 1 << 20).unwrap();
     world.reject(0, RejectReason::SnackReject, &snack.header).unwrap();
     let closes = |event: &Event| matches!(event, Event::CloseLane { .. });

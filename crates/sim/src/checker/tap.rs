@@ -368,8 +368,8 @@ impl Tap {
         connection: ConnectionId,
         header: &Header,
     ) -> Result<(), String> {
-        let next_status = self.next_status(connection);
         let responses = self.with_role(connection, LaneRole::Responses);
+        let next_status = self.next_status(responses);
         let Some(lane) = self.lanes.get_mut(&connection) else { return Ok(()) };
         let segment_bytes = header.data_segment_bytes();
         if segment_bytes > lane.segment_bytes_max[Side::Initiator as usize] {
@@ -399,7 +399,7 @@ impl Tap {
         connection: ConnectionId,
         header: &Header,
     ) -> Result<(), String> {
-        let next_status = self.next_status(connection);
+        let next_status = self.next_status(self.with_role(connection, LaneRole::Responses));
         let Some(lane) = self.lanes.get_mut(&connection) else {
             let stat_sn = TargetPdu::parse(header).ok().and_then(|pdu| status_number(&pdu));
             self.early.extend(stat_sn.map(|stat_sn| (connection, stat_sn.next())));
@@ -511,9 +511,9 @@ impl Tap {
         }
     }
 
-    /// The next StatSN of a connection's split session.
-    fn next_status(&self, connection: ConnectionId) -> Option<StatSn> {
-        let lane = self.lanes.get(&self.with_role(connection, LaneRole::Responses))?;
+    /// The next StatSN of a split session, whose responses this connection carries.
+    fn next_status(&self, responses: ConnectionId) -> Option<StatSn> {
+        let lane = self.lanes.get(&responses)?;
         (lane.role == LaneRole::Responses).then(|| lane.next_status())
     }
 
