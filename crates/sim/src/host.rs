@@ -130,8 +130,16 @@ impl HostPlan {
     pub fn offers(&self) -> impl Iterator<Item = &Offer> {
         let first = self.paths.first().map(|path| &path.offer);
         let elsewhere = self.elsewhere.iter().map(|path| &path.offer);
-        let sessions = if self.by_portal_group { self.portals.len() } else { self.paths.len() };
-        first.into_iter().cycle().take(sessions).chain(elsewhere)
+        first.into_iter().cycle().take(self.sessions_max()).chain(elsewhere)
+    }
+
+    /// The most sessions with the first target. Of portal groups, a tuned session may become one for each connection.
+    fn sessions_max(&self) -> usize {
+        match (self.by_portal_group, self.tuner) {
+            (false, _) => self.paths.len(),
+            (true, None) => self.portals.len(),
+            (true, Some(_)) => self.portals.len().max(tuner::CONNECTIONS_MAX as usize),
+        }
     }
 
     /// All of its sessions.

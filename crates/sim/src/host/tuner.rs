@@ -44,8 +44,8 @@ const CHANGES_ONE_IN: [u64; 2] = [2, 100];
 /// It keeps to so few more than the target allows, so that it often asks for fewer.
 const TOO_MANY: u32 = 2;
 
-/// The most connections that it asks for.
-const CONNECTIONS_MAX: u32 = 8;
+/// The most connections that any of them asks for.
+pub const CONNECTIONS_MAX: u32 = 8;
 
 impl Fickle {
     /// One that begins with this many connections.
