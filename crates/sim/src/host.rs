@@ -133,7 +133,8 @@ impl HostPlan {
         first.into_iter().cycle().take(self.sessions_max()).chain(elsewhere)
     }
 
-    /// The most sessions with the first target. Of portal groups, a tuned session may become one for each connection.
+    /// The most sessions with the first target. A tuned host that has them by portal group may open one for each
+    /// connection.
     fn sessions_max(&self) -> usize {
         match (self.by_portal_group, self.tuner) {
             (false, _) => self.paths.len(),
